@@ -89,6 +89,10 @@ RunReport closed_form(const Scenario& scenario) {
         "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates "
         "that change, or waiting for steps of varying duration; simulate the scenario to include them");
   }
+  if (scenario.strategy.quorum || (scenario.failures && !scenario.failures->outages.empty()))
+    report.notes.push_back(
+        "the closed form lets all sites take part in every round, without quorum and outages; simulate the "
+        "scenario to include them");
   const RoundTimes<double>& round = parts.round;
   if (summary.lower_bound)
     report.notes.push_back(

@@ -2,9 +2,11 @@
 // values are in SI units and apply to every site alike.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "costmodel/inputs/enum_names.hpp"
 
@@ -15,6 +17,13 @@ constexpr auto enum_names(FailurePolicy) {
   return std::to_array<EnumName<FailurePolicy>>(
       {{FailurePolicy::wait, "wait"}, {FailurePolicy::drop, "drop"}});
 }
+
+/// A site that stops `start_s` after the start of the run. It is back `duration_s` later, without its
+/// training state.
+struct Outage {
+  int site = 0;
+  double start_s = 0, duration_s = 0;
+};
 
 struct Failures {
   double site_mtbf_s = std::numeric_limits<double>::infinity();
@@ -31,6 +40,11 @@ struct Failures {
   FailurePolicy policy = FailurePolicy::wait;
   std::optional<double> timeout_s;  // empty: the recommended time-out
   std::int64_t samples = 1000;
+  std::vector<Outage> outages;  // failures at given times, which the simulation executes
+  /// Whether failures happen at random.
+  [[nodiscard]] bool at_random() const {
+    return std::isfinite(site_mtbf_s) || std::isfinite(link_mtbf_s) || preemptions_per_s > 0;
+  }
 };
 
 /// Results of the failure simulation: statistics over its samples, and recommended settings.

@@ -152,6 +152,10 @@ struct Strategy {
   /// Regions of a hierarchical all-reduce: equally many consecutive sites each.
   int regions = 1;
   bool secure_aggregation = false;  // sums of masked payloads (costmodel/compose/composition.hpp)
+  /// Sites that must be ready before a synchronisation may begin without the others; empty: all. See
+  /// costmodel/plan/attendance.hpp.
+  std::optional<std::int64_t> quorum;
+  double straggler_timeout_s = 0;  // time for which the quorum waits for the other sites
 };
 
 /// Compute times from a step profile, and the micro-batch size with which a site accumulates gradients.

@@ -49,6 +49,8 @@ inline constexpr StrategyKey kStrategyKeys[] = {
     {"dynamic_local_steps", &Strategy::dynamic_local_steps, true},
     {"regions", &Strategy::regions},
     {"secure_aggregation", &Strategy::secure_aggregation},
+    {"quorum", &Strategy::quorum, true},
+    {"straggler_timeout", &Strategy::straggler_timeout_s, true},
     {"router", &Strategy::router, true},
     {"capacity_factor", &Strategy::capacity_factor, true},
     {"max_sites_per_token", &Strategy::max_sites_per_token, true},

@@ -153,7 +153,7 @@ Method ddp() {
       "In every step, all sites all-reduce the gradients of the whole model, in buckets that overlap with "
       "the "
       "backward pass.";
-  method.axes = {"fragments", "collective", "payload_dtype", "compression"};
+  method.axes = {"fragments", "collective", "payload_dtype", "compression", "quorum", "straggler_timeout"};
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;
   method.inside_step = [](const Scenario& scenario) { return scenario.strategy.fragments > 1; };

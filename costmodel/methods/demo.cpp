@@ -50,7 +50,7 @@ Method demo() {
       "In every step, every site sends the largest coefficients of its transformed momentum, 32 of every "
       "4096, to "
       "all other sites.";
-  method.axes = {"collective", "payload_dtype", "compression"};
+  method.axes = {"collective", "payload_dtype", "compression", "quorum", "straggler_timeout"};
   method.source = "Peng et al. 2024, DeMo: Decoupled Momentum Optimization (arXiv 2411.19870)";
   method.every_step = true;
   method.moment_bytes_per_parameter = 4;  // one fp32 momentum

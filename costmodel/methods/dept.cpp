@@ -62,8 +62,8 @@ Method dept() {
   method.summary =
       "Every K steps, all sites average the pseudo-gradients of all parameters except the embedding. Each "
       "site keeps its own embedding.";
-  method.axes = {"local_steps",   "outer_optimizer", "collective",
-                 "payload_dtype", "parameter_dtype", "compression"};
+  method.axes = {"local_steps",     "outer_optimizer", "collective", "payload_dtype",
+                 "parameter_dtype", "compression",     "quorum",     "straggler_timeout"};
   method.averages_everything = false;
   method.own_embedding = true;
   method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";

@@ -57,8 +57,8 @@ Method des_loc() {
   method.summary =
       "Every K steps, all sites average the parameters of the whole model. They average the AdamW moments "
       "every few rounds.";
-  method.axes = {"local_steps", "moment1_period", "moment2_period",
-                 "collective",  "payload_dtype",  "parameter_dtype"};
+  method.axes = {"local_steps",   "moment1_period",  "moment2_period", "collective",
+                 "payload_dtype", "parameter_dtype", "quorum",         "straggler_timeout"};
   method.source = "Iacob et al. 2025, DES-LOC (arXiv 2505.22549)";
   method.not_modelled = "periods of parameters other than K";
   method.assumptions = "moments are sent together with the parameters of their round";

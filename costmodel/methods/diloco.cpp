@@ -60,14 +60,13 @@ Method diloco() {
   method.summary =
       "Every K steps, all sites average the pseudo-gradients of the whole model. An outer Nesterov step "
       "follows.";
-  method.axes = {"local_steps",   "outer_optimizer", "layerwise",  "collective",
-                 "payload_dtype", "parameter_dtype", "compression"};
+  method.axes = {"local_steps",     "outer_optimizer", "layerwise", "collective",       "payload_dtype",
+                 "parameter_dtype", "compression",     "quorum",    "straggler_timeout"};
   method.inside_step = sends_layers;
   method.check = check_layerwise;
   method.source =
       "Douillard et al. 2023, DiLoCo (arXiv 2311.08105); adam and yogi: Reddi et al. 2021, FedOpt (arXiv "
       "2003.00295)";
-  method.not_modelled = "sites that drop out of single rounds";
   method.assumptions =
       "the pseudo-gradient of the whole model is one payload, sent after the last local step, unless "
       "layerwise "

@@ -58,7 +58,7 @@ Method fedavg() {
   method.summary =
       "Every K steps, all sites send the pseudo-gradients of the whole model to a server at the first site. "
       "The server sends the new model back.";
-  method.axes = {"local_steps", "payload_dtype", "parameter_dtype"};
+  method.axes = {"local_steps", "payload_dtype", "parameter_dtype", "quorum", "straggler_timeout"};
   // Differences go up, parameters come down.
   method.encoded_differences = method.encoded_parameters = 0.5;
   method.source =

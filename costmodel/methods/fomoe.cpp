@@ -216,10 +216,19 @@ Method fomoe() {
   method.summary =
       "Every K steps, all sites average the pseudo-gradients of the dense part, and the O_e owners of each "
       "expert average those of the expert. With random placement, experts migrate between sites.";
-  method.axes = {
-      "local_steps",     "expert_overlap",           "placement",  "reshuffle_rounds", "skip_token",
-      "outer_optimizer", "outer_state_on_migration", "collective", "payload_dtype",    "parameter_dtype",
-      "compression"};
+  method.axes = {"local_steps",
+                 "expert_overlap",
+                 "placement",
+                 "reshuffle_rounds",
+                 "skip_token",
+                 "outer_optimizer",
+                 "outer_state_on_migration",
+                 "collective",
+                 "payload_dtype",
+                 "parameter_dtype",
+                 "compression",
+                 "quorum",
+                 "straggler_timeout"};
   method.source = "FoMoE (arXiv 2606.19025)";
   method.partial_experts = true;
   method.not_modelled = "a placement that follows routing while the run trains";

@@ -35,7 +35,8 @@ Method local_adamw() {
   method.name = "local_adamw";
   method.summary =
       "Every K steps, all sites average the parameters and both AdamW moments of the whole model.";
-  method.axes = {"local_steps", "collective", "payload_dtype", "parameter_dtype"};
+  method.axes = {"local_steps",     "collective", "payload_dtype",
+                 "parameter_dtype", "quorum",     "straggler_timeout"};
   method.source = "Cheng and Glasgow 2025, Local Adam; FoMoE paper, eq. sparse_bytes_cost (factor 3)";
   method.not_modelled = "moments that are averaged less often than parameters: use des_loc";
   method.assumptions = "parameters and both moments are one payload";

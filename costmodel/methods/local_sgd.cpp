@@ -32,7 +32,8 @@ Method local_sgd() {
   Method method;
   method.name = "local_sgd";
   method.summary = "Every K steps, all sites average the parameters of the whole model.";
-  method.axes = {"local_steps", "collective", "payload_dtype", "parameter_dtype"};
+  method.axes = {"local_steps",     "collective", "payload_dtype",
+                 "parameter_dtype", "quorum",     "straggler_timeout"};
   method.source = "Stich 2018, Local SGD (arXiv 1805.09767)";
   method.not_modelled = "momentum of the averages (SlowMo)";
   method.assumptions = "every site averages in every round";

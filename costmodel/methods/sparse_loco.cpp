@@ -52,7 +52,7 @@ Method sparse_loco() {
   method.summary =
       "Every K steps, every site sends the largest 1/64 of its pseudo-gradients to all other sites, with 2 "
       "bits and a position per value.";
-  method.axes = {"local_steps", "collective", "payload_dtype", "compression"};
+  method.axes = {"local_steps", "collective", "payload_dtype", "compression", "quorum", "straggler_timeout"};
   method.source = "Sarfi et al. 2025, SparseLoCo (arXiv 2508.15706)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and error feedback
   method.usual_wire = top_k_format(ElementType::int2, 64.0 / 4096, 12);

@@ -80,6 +80,17 @@ std::vector<bool> indispensable_nodes(const Plan& plan) {
   return out;
 }
 
+bool takes_part(const Op& op, NodeId node) {
+  const auto among = [&](const std::vector<NodeId>& nodes) {
+    return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  };
+  if (const auto* compute = std::get_if<Compute>(&op.what)) return among(compute->nodes);
+  const auto& exchanges = std::get<Transfer>(op.what).exchanges;
+  return std::any_of(exchanges.begin(), exchanges.end(), [&](const Exchange& exchange) {
+    return exchange.nodes.size() > 1 && among(exchange.nodes);
+  });
+}
+
 RoundPlan without(RoundPlan round, const std::vector<bool>& absent) {
   const auto leave_out = [&](std::vector<NodeId>& nodes) {
     std::erase_if(nodes, [&](NodeId node) { return absent[static_cast<std::size_t>(node)]; });

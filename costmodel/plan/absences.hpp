@@ -20,6 +20,9 @@ std::string needs_all_nodes(const Plan& plan);
 /// a transfer between two nodes.
 std::vector<bool> indispensable_nodes(const Plan& plan);
 
+/// Whether the node computes in the operation, sends or receives.
+bool takes_part(const Op& op, NodeId node);
+
 /// The round without the computations of absent nodes and without their parts in exchanges. An exchange with
 /// fewer than two nodes left is left out. `absent` is indexed by node; no absent node may be indispensable.
 RoundPlan without(RoundPlan round, const std::vector<bool>& absent);

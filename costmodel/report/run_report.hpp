@@ -95,6 +95,14 @@ struct RunEfficiency {
   std::optional<double> kernel_efficiency;
 };
 
+/// Which sites took part in the rounds, if a round may go on without some of them
+/// (costmodel/plan/attendance.hpp).
+struct Attendance {
+  std::vector<double> missed_rounds;  // by site: rounds of the run in which it took no part
+  double trained_share = 1;           // share of the run's sequences that were trained on
+  double repeated_rounds = 0;         // rounds that were executed again after a failure
+};
+
 inline constexpr std::size_t kListedRounds = 1000;
 
 struct RunReport {
@@ -122,6 +130,7 @@ struct RunReport {
   std::optional<Cost> cost;                 // if the scenario has prices or power
   std::optional<Quality> quality;           // if the scenario has a quality model
   std::optional<Goodput> goodput;           // if the scenario has failures
+  std::optional<Attendance> attendance;     // if the scenario has a quorum or outages
   std::optional<Replicas> replicas;         // if several seeds were requested
   /// Says that the state exceeds the memory of a site's GPUs, and how it would fit. Empty if it fits or if no
   /// GPU memory is given.

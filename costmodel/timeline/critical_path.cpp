@@ -26,9 +26,11 @@ class Walk {
   [[nodiscard]] const Interval* last_of_round(std::size_t position) const {
     const Interval* last = nullptr;
     for (const Interval& interval : timeline_.intervals) {
-      if (interval.round == static_cast<std::int64_t>(position) &&
-          (last == nullptr || interval.end_s > last->end_s))
-        last = &interval;
+      // A node that the round left out may compute until after the round's end.
+      if (interval.round != static_cast<std::int64_t>(position) ||
+          interval.end_s > timeline_.round_end_s[position])
+        continue;
+      if (last == nullptr || interval.end_s > last->end_s) last = &interval;
     }
     return last;
   }

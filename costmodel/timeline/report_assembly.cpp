@@ -14,6 +14,7 @@
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "costmodel/timeline/attendance_report.hpp"
 #include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/critical_path.hpp"
 #include "costmodel/value/cost.hpp"
@@ -263,6 +264,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
     if (!plan.classes[c].overlapping && !rounds.empty() && rounds.front() == 0)
       report.round.first_duration_s = timelines[c].round_end_s.front();
   }
+  add_attendance(report, plan, timelines);
   totals.finish(scenario);
   return report;
 }

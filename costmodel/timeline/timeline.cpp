@@ -1,5 +1,7 @@
 #include "costmodel/timeline/timeline.hpp"
 
+#include <algorithm>
+
 namespace fomoe::costmodel {
 
 Timeline concatenated(const std::vector<Timeline>& timelines) {
@@ -28,6 +30,9 @@ Timeline concatenated(const std::vector<Timeline>& timelines) {
     }
     all.op_names.insert(all.op_names.end(), part.op_names.begin(), part.op_names.end());
     for (const auto& [pair, bytes] : part.sent.bytes) all.sent.add(pair.first, pair.second, bytes);
+    all.missed_rounds.resize(std::max(all.missed_rounds.size(), part.missed_rounds.size()));
+    for (std::size_t n = 0; n < part.missed_rounds.size(); ++n) all.missed_rounds[n] += part.missed_rounds[n];
+    all.repeated_rounds += part.repeated_rounds;
     if (!all.round_end_s.empty()) start_s = all.round_end_s.back();
   }
   return all;

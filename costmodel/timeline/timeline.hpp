@@ -67,6 +67,9 @@ struct Timeline {
   /// Names of the operations, by position. Generating the plan again to find the names can take longer than
   /// its execution if there are many experts.
   std::vector<std::vector<std::string>> op_names;
+  /// [node]: rounds in which the node took no part. Empty without rules of attendance.
+  std::vector<std::int64_t> missed_rounds;
+  std::int64_t repeated_rounds = 0;  // rounds that were executed again after a failure
 };
 
 /// Joins the timelines, each as if it began when the previous one ended.

@@ -215,6 +215,10 @@ double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s) {
   return run.sites > 1 && dropping_s < waiting_s ? healthy_wait_s : absence_s;
 }
 
+double checkpoint_s(const Failures& failures, double state_bytes) {
+  return failures.checkpoint_s ? *failures.checkpoint_s : state_bytes / *failures.storage_bytes_per_s;
+}
+
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   const Failures& failures = *scenario.failures;
   const double state_bytes =
@@ -228,8 +232,7 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   run.outage_s = failures.detection_s + failures.restart_s;
   run.transfer_s = transfer_s(scenario, state_bytes);
   run.link_outage_s = failures.link_repair_s ? failures.detection_s + *failures.link_repair_s : kNever;
-  run.checkpoint_s =
-      failures.checkpoint_s ? *failures.checkpoint_s : state_bytes / *failures.storage_bytes_per_s;
+  run.checkpoint_s = checkpoint_s(failures, state_bytes);
   run.policy = failures.policy;
   return run;
 }
@@ -237,6 +240,7 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
 void add_goodput(RunReport& report, const Scenario& scenario) {
   if (!scenario.failures) return;
   const Failures& failures = *scenario.failures;
+  if (!failures.outages.empty() && !failures.at_random()) return;
   FaultyRun run = faulty_run(scenario, report);
   const auto rounds = static_cast<double>(report.round.count);
   const double site_rate = run.sites * run.site_failures_per_s;

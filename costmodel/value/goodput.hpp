@@ -71,6 +71,9 @@ double expected_finish_s(const FaultyRun& run);
 ///   loss by dropping: healthy wait + ⌈absence/round⌉·round/M      loss by waiting: absence + round/2
 double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s);
 
+/// Seconds of one checkpoint of a site with that many bytes of training state.
+double checkpoint_s(const Failures& failures, double state_bytes);
+
 /// The scenario's failures applied to the rounds of a report; the checkpoint interval is not set.
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report);
 

@@ -44,6 +44,22 @@ std::string goodput_text(const costmodel::RunReport& report) {
   return aligned(rows) + '\n';
 }
 
+std::string attendance_text(const costmodel::RunReport& report) {
+  if (!report.attendance) return "";
+  const costmodel::Attendance& attendance = *report.attendance;
+  std::vector<Row> rows = {{"trained on", human_percent(attendance.trained_share) + " of the sequences", ""}};
+  for (std::size_t s = 0; s < report.sites.size(); ++s) {
+    if (attendance.missed_rounds[s] > 0)
+      rows.push_back(
+          {"  " + report.sites[s].name,
+           fmt::format("missed {:.4g} of {} rounds", attendance.missed_rounds[s], report.round.count), ""});
+  }
+  if (attendance.repeated_rounds > 0)
+    rows.push_back(
+        {"  after failures", fmt::format("repeated {:.4g} rounds", attendance.repeated_rounds), ""});
+  return aligned(rows) + '\n';
+}
+
 std::string replicas_text(const costmodel::RunReport& report) {
   if (!report.replicas) return "";
   const costmodel::Replicas& replicas = *report.replicas;

@@ -7,6 +7,8 @@
 namespace fomoe::commands {
 
 std::string goodput_text(const costmodel::RunReport& report);
+/// Which sites missed rounds; empty without a quorum and outages.
+std::string attendance_text(const costmodel::RunReport& report);
 std::string replicas_text(const costmodel::RunReport& report);
 
 }  // namespace fomoe::commands

@@ -173,7 +173,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   text += critical_path_text(report);
   if (report.cost) text += cost_table(report);
   if (report.quality) text += quality_text(report);
-  text += goodput_text(report) + replicas_text(report);
+  text += attendance_text(report) + goodput_text(report) + replicas_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += more + human_provenance(report.provenance);
   text += fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,

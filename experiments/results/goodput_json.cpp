@@ -34,7 +34,18 @@ void add_failures(Json& json, const costmodel::Scenario& scenario) {
   entry["policy"] = to_string(failures.policy);
   if (failures.timeout_s) entry["timeout_s"] = *failures.timeout_s;
   entry["samples"] = failures.samples;
+  for (const costmodel::Outage& outage : failures.outages)
+    entry["outages"].push_back({{"site", scenario.platform.sites[static_cast<std::size_t>(outage.site)].name},
+                                {"start_s", outage.start_s},
+                                {"duration_s", outage.duration_s}});
   json["failures"] = entry;
+}
+
+void add_attendance(Json& json, const costmodel::RunReport& report) {
+  if (!report.attendance) return;
+  json["attendance"] = {{"missed_rounds_per_site", report.attendance->missed_rounds},
+                        {"trained_share", report.attendance->trained_share},
+                        {"repeated_rounds", report.attendance->repeated_rounds}};
 }
 
 void add_goodput(Json& json, const costmodel::RunReport& report) {

@@ -8,6 +8,8 @@
 namespace fomoe::scenario {
 
 void add_failures(Json& json, const costmodel::Scenario& scenario);
+/// Which sites took part in the rounds.
+void add_attendance(Json& json, const costmodel::RunReport& report);
 void add_goodput(Json& json, const costmodel::RunReport& report);
 void add_replicas(Json& json, const costmodel::RunReport& report);
 

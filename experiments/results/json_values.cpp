@@ -87,7 +87,7 @@ Json value_json(const Value& value) {
 Json strategy_json(const costmodel::Strategy& strategy) {
   Json json = {{"method", strategy.method->name}};
   for (const costmodel::StrategyKey& key : costmodel::kStrategyKeys)
-    json[std::string(key.name)] =
+    json[std::string(key.name)] =  // straggler_timeout in seconds
         std::visit([&](auto field) { return value_json(strategy.*field); }, key.field);
   json["payload_dtype"] = to_string(strategy.wire.type);
   if (strategy.dispatch_dtype) json["dispatch_dtype"] = to_string(*strategy.dispatch_dtype);
@@ -263,6 +263,7 @@ Json to_json(const costmodel::RunReport& report) {
   if (report.wall_clock_interval_s)
     json["wall_clock_interval_s"] = {report.wall_clock_interval_s->low, report.wall_clock_interval_s->high};
   add_cost_and_quality(json, report);
+  add_attendance(json, report);
   add_goodput(json, report);
   add_replicas(json, report);
   return json;

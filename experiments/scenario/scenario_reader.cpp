@@ -57,10 +57,10 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   if (platform) {
     mistakes.collect([&] { scenario.traffic = read_traffic(document, scenario.platform); });
     mistakes.collect([&] { scenario.prices = read_prices(document, scenario.platform); });
+    mistakes.collect([&] { scenario.failures = read_failures(document, scenario.platform); });
   }
   mistakes.collect([&] { scenario.power = read_energy(document, scenario.catalogue); });
   mistakes.collect([&] { scenario.quality = read_quality(document); });
-  mistakes.collect([&] { scenario.failures = read_failures(document); });
   if (model && platform)
     mistakes.collect([&] { scenario.strategy = read_strategy(document, scenario.model, scenario.platform); });
   if (mistakes.collect(

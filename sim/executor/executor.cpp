@@ -5,31 +5,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "costmodel/plan/absences.hpp"
+#include "sim/executor/executor_round.hpp"
+
 namespace fomoe::sim {
 
 using costmodel::NodeId;
 using costmodel::OpId;
-
-namespace {
-constexpr double kNoPart = -1;
-}
-
-struct Executor::Round {
-  std::size_t position = 0;
-  costmodel::RoundPlan plan;
-  std::vector<std::vector<OpId>> next;                  // [op]: operations of this round that wait for it
-  std::vector<std::unique_ptr<TransferRun>> transfers;  // [op]; empty for computations
-  // [node][op]: predecessors that have not ended; the round's start counts as one.
-  std::vector<std::vector<std::size_t>> waits;
-  std::vector<std::vector<char>> ended;      // [node][op]
-  std::vector<std::vector<double>> start_s;  // [node][op]; kNoPart if the node takes no part in the operation
-  std::vector<std::size_t> attached_ops;     // [node]: unfinished operations that its next round waits for
-  std::vector<char> started;                 // [node]
-  // For each (rounds back, operation) of an earlier round, the operations of this round that wait for it. One
-  // that names it twice is listed twice.
-  std::map<std::pair<std::int64_t, OpId>, std::vector<OpId>> after_earlier;
-  std::size_t unfinished = 0;  // (node, operation) pairs that have not ended
-};
 
 Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
                    const ComputeSeconds& seconds, const Options& options)
@@ -40,10 +22,16 @@ Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Transp
       fluid_(transport.fluid()),
       seconds_(seconds),
       options_(options),
-      live_(sequence_.size()) {
+      rules_(options.attendance),
+      live_(sequence_.size()),
+      presence_(plan.nodes.size(), Presence::member),
+      at_(plan.nodes.size(), 0),
+      busy_(plan.nodes.size()),
+      epoch_(plan.nodes.size(), 0) {
   timeline_.rounds = sequence_;
   timeline_.round_end_s.assign(sequence_.size(), 0.0);
   timeline_.op_names.resize(sequence_.size());
+  if (rules_.any()) timeline_.missed_rounds.assign(plan.nodes.size(), 0);
 }
 
 Executor::~Executor() = default;
@@ -53,12 +41,16 @@ costmodel::Timeline Executor::run() {
   for (NodeId node = 0; node < nodes && !sequence_.empty(); ++node) {
     fluid_.schedule_now([this, node] { start_round(node, 0); });
   }
+  schedule_outages();
   fluid_.run();
   if (rounds_finished_ != sequence_.size()) {
     throw std::runtime_error("the plan cannot finish: nodes wait forever in " +
                              std::to_string(sequence_.size() - rounds_finished_) + " of " +
                              std::to_string(sequence_.size()) + " rounds");
   }
+  // Nodes that a round left out may compute until after the end of the run.
+  const double end_s = timeline_.round_end_s.empty() ? 0 : timeline_.round_end_s.back();
+  for (costmodel::Interval& interval : timeline_.intervals) interval.end_s = std::min(interval.end_s, end_s);
   return std::move(timeline_);
 }
 
@@ -68,41 +60,47 @@ Executor::Round& Executor::round_at(std::size_t position) {
   const auto nodes = plan_.nodes.size();
   round->position = position;
   round->plan = plan_.round(sequence_[position]);
+  round->members.assign(nodes, 1);
+  if (rules_.any()) gather_members(*round);
   auto& ops = round->plan.ops;
   round->next.resize(ops.size());
   round->transfers.resize(ops.size());
-  std::vector<std::size_t> waits(ops.size());
-  std::size_t attached = 0;
+  round->first_waits.resize(ops.size());
+  timeline_.op_names[position].clear();
   for (std::size_t op = 0; op < ops.size(); ++op) {
     timeline_.op_names[position].push_back(ops[op].name);
-    waits[op] = 1 + ops[op].after.size();  // 1: the start of the round
-    attached += ops[op].detached ? 0 : 1;
+    round->first_waits[op] = 1 + ops[op].after.size();  // 1: the start of the round
+    round->first_attached_ops += ops[op].detached ? 0 : 1;
     for (const OpId before : ops[op].after)
       round->next[static_cast<std::size_t>(before)].push_back(static_cast<OpId>(op));
     for (const costmodel::EarlierOp& before : ops[op].after_earlier) {
       round->after_earlier[{before.rounds_back, before.op}].push_back(static_cast<OpId>(op));
       reach_ = std::max(reach_, before.rounds_back);
     }
-    if (auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what)) {
-      round->transfers[op] = play(*transfer, *round, static_cast<OpId>(op));
-      transfer->exchanges = {};  // only their flows are needed from here on; a large model has half a million
-    }
+    auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what);
+    if (transfer == nullptr || !round->gathering.done) continue;
+    round->transfers[op] = play(*transfer, *round, static_cast<OpId>(op));
+    transfer->exchanges = {};  // only their flows are needed from here on; a large model has half a million
   }
-  round->waits.assign(nodes, waits);
-  round->ended.assign(nodes, std::vector<char>(ops.size(), 0));
-  round->start_s.assign(nodes, std::vector<double>(ops.size(), kNoPart));
-  round->attached_ops.assign(nodes, attached);
+  round->progress.waits.assign(nodes, round->first_waits);
+  round->progress.ended.assign(nodes, std::vector<char>(ops.size(), 0));
+  round->progress.start_s.assign(nodes, std::vector<double>(ops.size(), kNoPart));
+  round->progress.attached_ops.assign(nodes, round->first_attached_ops);
+  round->progress.unfinished =
+      static_cast<std::size_t>(std::count(round->members.begin(), round->members.end(), 1)) * ops.size();
   round->started.assign(nodes, 0);
-  round->unfinished = nodes * ops.size();
   live_[position] = std::move(round);
   return *live_[position];
 }
 
 void Executor::start_round(NodeId node, std::size_t position) {
+  const auto n = static_cast<std::size_t>(node);
   Round& round = round_at(position);
-  round.started[static_cast<std::size_t>(node)] = 1;
+  if (!round.members[n]) return come_back(node);
+  round.started[n] = 1;
+  at_[n] = position;
   if (position == held_rounds_ && ++nodes_past_held_rounds_ == plan_.nodes.size()) fluid_.release_changes();
-  auto& waits = round.waits[static_cast<std::size_t>(node)];
+  auto& waits = round.progress.waits[n];
   for (std::size_t op = 0; op < round.plan.ops.size(); ++op) {
     wait_for_earlier(node, round, static_cast<OpId>(op));
     if (--waits[op] == 0) start_op(node, round, static_cast<OpId>(op));
@@ -113,8 +111,7 @@ void Executor::start_round(NodeId node, std::size_t position) {
 bool Executor::takes_part(NodeId node, const Round& round, OpId op) const {
   const auto o = static_cast<std::size_t>(op);
   if (round.transfers[o]) return round.transfers[o]->takes_part(node);
-  const auto& nodes = std::get<costmodel::Compute>(round.plan.ops[o].what).nodes;
-  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  return costmodel::takes_part(round.plan.ops[o], node);
 }
 
 void Executor::wait_for_earlier(NodeId node, Round& round, OpId op) {
@@ -126,8 +123,8 @@ void Executor::wait_for_earlier(NodeId node, Round& round, OpId op) {
     if (!earlier) continue;
     if (static_cast<std::size_t>(before) >= earlier->plan.ops.size())
       continue;  // that round has fewer operations
-    if (earlier->ended[static_cast<std::size_t>(node)][static_cast<std::size_t>(before)]) continue;
-    ++round.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(op)];
+    if (earlier->progress.ended[static_cast<std::size_t>(node)][static_cast<std::size_t>(before)]) continue;
+    ++round.progress.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(op)];
   }
 }
 
@@ -144,7 +141,7 @@ void Executor::tell_later(NodeId node, const Round& round, OpId op) {
     if (found == later.after_earlier.end()) continue;
     for (const OpId waiting : found->second) {
       if (takes_part(node, later, waiting) &&
-          --later.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(waiting)] == 0)
+          --later.progress.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(waiting)] == 0)
         start_op(node, later, waiting);
     }
   }
@@ -160,47 +157,70 @@ std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer,
 }
 
 void Executor::start_op(NodeId node, Round& round, OpId op) {
-  fluid_.schedule_now([this, node, &round, op] { run_op(node, round, op); });
+  fluid_.schedule_now([this, node, &round, op, epoch = epoch_[static_cast<std::size_t>(node)]] {
+    if (epoch == epoch_[static_cast<std::size_t>(node)]) run_op(node, round, op);
+  });
 }
 
 void Executor::run_op(NodeId node, Round& round, OpId op) {
+  const auto n = static_cast<std::size_t>(node);
   const auto o = static_cast<std::size_t>(op);
-  double& start_s = round.start_s[static_cast<std::size_t>(node)][o];
+  double& start_s = round.progress.start_s[n][o];
   start_s = fluid_.now();
   if (!takes_part(node, round, op)) {
     start_s = kNoPart;
     return finish_op(node, round, op);
   }
   if (const auto& transfer = round.transfers[o]) return transfer->start(node);
+  if (std::holds_alternative<costmodel::Transfer>(round.plan.ops[o].what)) return arrive(node, round, op);
   const auto& compute = std::get<costmodel::Compute>(round.plan.ops[o].what);
   const double duration_s = seconds_(compute, node, sequence_[round.position], op);
   if (!(duration_s > 0)) return finish_op(node, round, op);
-  fluid_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
+  busy_[n] = {round.position, op, start_s, start_s + duration_s};
+  fluid_.after(duration_s, [this, node, &round, op, epoch = epoch_[n]] {
+    if (epoch == epoch_[static_cast<std::size_t>(node)]) finish_op(node, round, op);
+  });
 }
 
 void Executor::finish_op(NodeId node, Round& round, OpId op) {
   const auto n = static_cast<std::size_t>(node);
   const auto o = static_cast<std::size_t>(op);
-  round.ended[n][o] = 1;
+  RoundProgress& progress = round.progress;
+  progress.ended[n][o] = 1;
+  if (busy_[n].position == round.position && busy_[n].op == op) busy_[n] = {};
   const double end_s = fluid_.now();
   timeline_.round_end_s[round.position] = std::max(timeline_.round_end_s[round.position], end_s);
-  if (round.start_s[n][o] != kNoPart) {
+  if (progress.start_s[n][o] != kNoPart) {
     const auto activity = round.transfers[o] ? costmodel::Activity::transfer : costmodel::Activity::compute;
     timeline_.intervals.push_back(
-        {node, op, static_cast<std::int64_t>(round.position), activity, round.start_s[n][o], end_s});
+        {node, op, static_cast<std::int64_t>(round.position), activity, progress.start_s[n][o], end_s});
   }
   for (const OpId next : round.next[o]) {
-    if (--round.waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
+    if (--progress.waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
   }
-  const bool last = round.position + 1 == sequence_.size();
   tell_later(node, round, op);
-  if (!round.plan.ops[o].detached && --round.attached_ops[n] == 0 && !last)
-    start_round(node, round.position + 1);
-  if (--round.unfinished == 0) {
-    if (++rounds_finished_ == sequence_.size()) fluid_.stop();
-    // Deferred, because the caller of this function belongs to the round.
-    fluid_.schedule_now([this, position = round.position] { live_[position].reset(); });
-  }
+  if (!round.plan.ops[o].detached && --progress.attached_ops[n] == 0) end_round(node, round.position);
+  if (--progress.unfinished == 0) finish_round(round);
+}
+
+void Executor::finish_round(Round& round) {
+  if (++rounds_finished_ == sequence_.size()) fluid_.stop();
+  // Deferred, because the callers belong to the round. After a failure, another round may be in its place.
+  fluid_.schedule_now([this, &round, position = round.position] {
+    if (live_[position].get() == &round) live_[position].reset();
+  });
+}
+
+/// The node goes on with the next round, after a checkpoint if one is due.
+void Executor::end_round(NodeId node, std::size_t position) {
+  const std::size_t next = position + 1;
+  if (next == sequence_.size()) return;
+  const bool checkpoint = !rules_.outages.empty() && waits_for_lost_sites() && rules_.checkpoint_s > 0 &&
+                          next % static_cast<std::size_t>(rules_.checkpoint_rounds) == 0;
+  if (!checkpoint) return start_round(node, next);
+  fluid_.after(rules_.checkpoint_s, [this, node, next, epoch = epoch_[static_cast<std::size_t>(node)]] {
+    if (epoch == epoch_[static_cast<std::size_t>(node)]) start_round(node, next);
+  });
 }
 
 }  // namespace fomoe::sim

@@ -1,6 +1,9 @@
 // Executes rounds of a plan on the simulated network. A node starts an operation when the node's own parts of
 // the operation's predecessors have ended. A node starts its next round when all its operations of the
 // current round have ended, except detached ones.
+//
+// With rules of attendance (costmodel/plan/attendance.hpp), a round may go on without nodes that are slow or
+// whose site has stopped. Its transfers then begin together, once it is known who takes part.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,11 +22,25 @@ class Executor {
            const ComputeSeconds& seconds, const Options& options);
   ~Executor();
 
-  /// Executes all rounds. Throws std::runtime_error if nodes wait for each other for ever.
+  /// Executes all rounds. Throws std::runtime_error if nodes wait for each other for ever, or if no node is
+  /// left from which another one could fetch the training state.
   costmodel::Timeline run();
 
  private:
   struct Round;  // state of all nodes at one position of the sequence of rounds
+  /// The computation that a node has begun last.
+  struct Busy {
+    std::size_t position = 0;
+    costmodel::OpId op = 0;
+    double start_s = 0, end_s = 0;
+  };
+  enum class Presence : char {
+    member,    // takes part in the rounds
+    late,      // still computes for a round that has gone on without it
+    lost,      // its site has stopped
+    fetching,  // fetches the training state
+    ready,     // has the state, and takes part from the next round on
+  };
 
   Round& round_at(std::size_t position);
   void start_round(costmodel::NodeId node, std::size_t position);
@@ -34,6 +51,26 @@ class Executor {
   void start_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void run_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void finish_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
+  void end_round(costmodel::NodeId node, std::size_t position);
+  void finish_round(Round& round);
+
+  // attendance.cpp
+  void schedule_outages();
+  void gather_members(Round& round);
+  void arrive(costmodel::NodeId node, Round& round, costmodel::OpId op);
+  void consider(Round& round);
+  void count_down(Round& round, double timeout_s, bool lost_only);
+  void begin_transfers(Round& round);
+  void leave_out(costmodel::NodeId node, Round& round);
+  void lose(costmodel::NodeId node);
+  void interrupt(Round& round);
+  void go_back();
+  void come_back(costmodel::NodeId node);
+  void fetched(costmodel::NodeId node);
+  void begin_again(costmodel::NodeId node, Round& round);
+  void cut_short(costmodel::NodeId node);
+  void bury(std::size_t position);
+  [[nodiscard]] bool waits_for_lost_sites() const;
 
   const costmodel::Plan& plan_;
   const std::vector<std::int64_t>& sequence_;
@@ -43,9 +80,17 @@ class Executor {
   Fluid& fluid_;
   const ComputeSeconds& seconds_;
   const Options& options_;
+  const costmodel::AttendanceRules& rules_;
   std::vector<std::unique_ptr<Round>> live_;  // [position]; released when every node has finished the round
   std::size_t rounds_finished_ = 0;
-  std::int64_t reach_ = 0;  // largest number of rounds back that an operation so far waits for
+  std::int64_t reach_ = 0;            // largest number of rounds back that an operation so far waits for
+  std::vector<Presence> presence_;    // [node]
+  std::vector<std::size_t> at_;       // [node]: position of the round that it started last
+  std::vector<Busy> busy_;            // [node]
+  std::vector<std::uint32_t> epoch_;  // [node]: what the node began in an earlier epoch is void
+  int attempts_ = 0;                  // gatherings that have begun
+  std::vector<std::unique_ptr<Round>> buried_;             // rounds that a failure ended
+  std::vector<std::unique_ptr<TransferRun>> interrupted_;  // transfers that a failure ended
   costmodel::Timeline timeline_;
 };
 

@@ -34,6 +34,8 @@ void put(ChildOutput& output, const Timeline& timeline) {
   output.put(timeline.flow_records);
   output.put(std::uint64_t{timeline.op_names.size()});
   for (const std::vector<std::string>& names : timeline.op_names) output.put(names);
+  output.put(timeline.missed_rounds);
+  output.put(timeline.repeated_rounds);
 }
 
 void get(Child& child, Timeline& timeline) {
@@ -48,6 +50,8 @@ void get(Child& child, Timeline& timeline) {
   child.get(lists);
   timeline.op_names.resize(lists);
   for (std::vector<std::string>& names : timeline.op_names) child.get(names);
+  child.get(timeline.missed_rounds);
+  child.get(timeline.repeated_rounds);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "costmodel/plan/attendance.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/timeline/timeline.hpp"
 #include "platforms/platform.hpp"
@@ -16,8 +17,9 @@ struct Options {
   bool bundle = true;             // see lower()
   costmodel::Pieces pieces = {};  // see lower()
   costmodel::NetworkModel network = {};
-  std::uint64_t seed = 0;     // seed of jitter
-  bool record_flows = false;  // whether the timeline records every single flow
+  std::uint64_t seed = 0;                      // seed of jitter
+  bool record_flows = false;                   // whether the timeline records every single flow
+  costmodel::AttendanceRules attendance = {};  // rounds without slow or stopped nodes; their plan allows it
 };
 
 /// Returns the seconds that a node computes for an operation, summed over its repeats. `round` is the index

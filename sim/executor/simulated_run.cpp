@@ -12,6 +12,7 @@
 #include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/report_assembly.hpp"
 #include "costmodel/timeline/seen_flows.hpp"
+#include "costmodel/value/attendance_rules.hpp"
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/changing_rounds.hpp"
 #include "sim/executor/simulate.hpp"
@@ -83,6 +84,7 @@ class Simulation {
     simulation_.pieces = costmodel::pieces_of(scenario, run_.plan);
     simulation_.network = scenario.network;
     simulation_.seed = scenario.seed;
+    simulation_.attendance = costmodel::attendance_rules(scenario, run_.plan);
     random_ = scenario.network.jitter_s > 0 || scenario.variation.varies() ||
               std::any_of(run_.plan.classes.begin(), run_.plan.classes.end(),
                           [](const auto& kind) { return !kind.identical; });
@@ -110,9 +112,11 @@ class Simulation {
 
  private:
   [[nodiscard]] bool changes() const { return !scenario_.platform.changes.empty(); }
-  /// Jitter makes every round a sample of its own, and so do links that change and steps that vary.
+  /// Jitter makes every round a sample of its own, and so do links that change, steps that vary, and rounds
+  /// that go on without some sites.
   [[nodiscard]] bool noise() const {
-    return changes() || scenario_.network.jitter_s > 0 || scenario_.variation.varies();
+    return changes() || scenario_.network.jitter_s > 0 || scenario_.variation.varies() ||
+           simulation_.attendance.any();
   }
 
   /// Windows that grow from their initial size make the first round on a new network longer. A shorter last
@@ -138,7 +142,7 @@ class Simulation {
   }
 
   bool executes_all() {
-    if (options_.all_rounds) return true;
+    if (options_.all_rounds || !simulation_.attendance.outages.empty()) return true;
     if (options_.rounds || !(noise() || windows())) return false;
     const auto& classes = run_.plan.classes;
     const bool known = std::all_of(classes.begin(), classes.end(), [](const auto& kind) {

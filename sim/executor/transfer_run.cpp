@@ -115,6 +115,7 @@ void TransferRun::next_step(std::uint32_t channel, NodeId node) {
 // A flow begins with a rendezvous: the sender has waited for the latency and the other delays of the first
 // byte, and the receiver is ready. All sends of a step start together, each after its own delay.
 void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_s) {
+  if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
   const auto [begin, end] = flows_of(run, node, progress.step);
@@ -143,6 +144,7 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
 }
 
 void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
+  if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   const Flow& flow = run.channel.flows[index];
   if (run.departures.empty()) run.departures.resize(run.channel.flows.size());
@@ -150,6 +152,7 @@ void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
 }
 
 void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender) {
+  if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   const bool departed = !run.departures.empty() && run.departures[index] != nullptr;
   if (++run.ready[index] < 2) {
@@ -169,6 +172,7 @@ double TransferRun::wanted_s(std::uint32_t channel, FlowIndex index) const {
 }
 
 void TransferRun::flow_ended(std::uint32_t channel, FlowIndex index) {
+  if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   const Flow flow = run.channel.flows[index];
   if (record_flows_)

@@ -24,6 +24,8 @@ class TransferRun {
   }
   /// Starts the node's first step: the node may send and receive from now on.
   void start(costmodel::NodeId node);
+  /// Ends the transfer without further calls of `done`. The caller cancels its flows.
+  void abandon() { abandoned_ = true; }
 
  private:
   using FlowIndex = std::uint32_t;
@@ -71,6 +73,7 @@ class TransferRun {
   int nodes_;
   std::int64_t round_;
   bool record_flows_;
+  bool abandoned_ = false;
   Transport& transport_;
   Fluid& fluid_;
   costmodel::Timeline& timeline_;

@@ -156,6 +156,13 @@ std::int64_t Fluid::cancel(Flight* flight) {
   return std::clamp<std::int64_t>(moved, 0, flight->bytes);
 }
 
+void Fluid::cancel_all() {
+  for (Flight& flight : simgrid_->flights) {
+    // A flight that has ended has no communication; one that was cancelled keeps it for another moment.
+    if (flight.comm && flight.comm->get_state() != s4u::Activity::State::CANCELED) cancel(&flight);
+  }
+}
+
 void Fluid::set_cap(Pair pair, double bytes_per_s) {
   simgrid_->set_rate(simgrid_->caps.at(pair), bytes_per_s);
 }

@@ -59,6 +59,8 @@ class Fluid {
   Flight* start(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Part part, Callback ended);
   /// Ends a flow without its callback. Returns how many of its bytes have moved.
   std::int64_t cancel(Flight* flight);
+  /// Ends all flows without their callbacks.
+  void cancel_all();
   /// Sets the rate of a pair that has a cap. Requires links that change.
   void set_cap(Pair pair, double bytes_per_s);
   /// Called after every change of a latency, and after restart().

@@ -50,6 +50,14 @@ void Connections::restart(std::uint64_t stream) {
   connections_.assign(connections_.size(), {});
 }
 
+void Connections::close_all() {
+  for (Connection& connection : connections_) {
+    const std::uint64_t draws = connection.draws;
+    connection = {};
+    connection.draws = draws;
+  }
+}
+
 double Connections::wait_s(NodeId from, NodeId to, std::int64_t bytes, const ConcurrentFlows& concurrent,
                            double now_s) {
   const int a = site(from), b = site(to);
@@ -59,7 +67,7 @@ double Connections::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Con
   if (connections_.empty()) return wait_s;
   Connection& used = connection(from, to);
   if (network_.jitter_s > 0) {
-    wait_s += network_.jitter_s * draw(from, to, used.flows);
+    wait_s += network_.jitter_s * draw(from, to, used.draws++);
   }
   const double round_trip = round_trip_s(a, b);
   const double bytes_per_s =

@@ -29,6 +29,8 @@ class Connections {
 
   /// Starts anew with connections that have carried nothing. `stream` selects the random draws that follow.
   void restart(std::uint64_t stream);
+  /// Later flows use new connections. Their random draws continue.
+  void close_all();
 
   /// Seconds from the time at which a node wants to send until the first byte moves: latency + jitter + slow
   /// start. The result is 0 inside a site. A call counts as a use of the pair's connection and draws a new
@@ -47,7 +49,8 @@ class Connections {
     double window_bytes = 0;  // congestion window
     double pipe_bytes =
         0;  // largest bandwidth-delay product so far: a flow's share of the links × round trip
-    std::uint64_t flows = 0;
+    std::uint64_t flows = 0;             // since it was opened
+    std::uint64_t draws = 0;             // of jitter, since the last restart()
     std::int64_t outstanding_bytes = 0;  // that nodes wish to send and that have not arrived
   };
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;

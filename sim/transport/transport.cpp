@@ -52,6 +52,11 @@ void Transport::restart(double clock_s, bool held, std::uint64_t stream) {
   connections_.restart(stream);
 }
 
+void Transport::cancel_all() {
+  fluid_.cancel_all();
+  connections_.close_all();
+}
+
 std::map<Fluid::Pair, double> Transport::caps(const platforms::Platform& platform) const {
   std::map<Pair, double> caps;
   if (!network_.tcp_window_bytes && !network_.loss_rate) return caps;

@@ -46,6 +46,8 @@ class Transport {
   std::shared_ptr<Departure> depart(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
   /// Stops sending, because the first byte has arrived at a receiver that is not ready yet.
   void hold(Departure& departure);
+  /// Ends all flows without calling `arrived`, and closes all connections.
+  void cancel_all();
   /// Starts a flow without latency, or goes on with one whose first byte has arrived. Calls `arrived` when
   /// the last byte has arrived.
   void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,

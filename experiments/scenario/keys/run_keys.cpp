@@ -68,6 +68,11 @@ constexpr Key kKeys[] = {
      "\"drop\""},
     {"failures", "timeout", Kind::latency, "", "the time-out that the report recommends",
      "time for which the other sites wait for a lost site, with policy = \"drop\"", "\"2min\""},
+    {"failures", "outages", Kind::words, "", "none",
+     "outages at given times, which the simulation executes, each as \"SITE at TIME for TIME\": when the "
+     "site "
+     "stops, and after how long it is back without its training state",
+     "[\"site-2 at 10min for 3min\"]"},
     {"failures", "samples", Kind::count, "1000", "", "number of random samples of the run", "1000", 1e6},
 
     {"trainer", "learning_rate", Kind::multiple, "0.01", "",

@@ -99,6 +99,12 @@ constexpr Key kKeys[] = {
      "number of rounds between two averages over all regions, with hierarchical_diloco", "8", 1e6},
     {"strategy", "staleness", Kind::count, "", "no site waits for a slower one",
      "number of rounds that a site may be ahead of the slowest site, with async_diloco", "2", 1e6, 0},
+    {"strategy", "quorum", Kind::count, "", "the number of sites: a synchronisation waits for all",
+     "number of sites that must be ready before a synchronisation may begin without the others; the work of "
+     "the others in this round is lost, and they fetch the newest state",
+     "6", kMaxSites},
+    {"strategy", "straggler_timeout", Kind::latency, "\"0s\"", "",
+     "time for which a synchronisation waits for the other sites when the quorum is ready", "\"10s\""},
     {"strategy", "dynamic_local_steps", Kind::boolean, "false", "",
      "whether a slow site has fewer local steps in a cycle, in proportion to its speed (DyLU), with "
      "async_diloco "

@@ -2,10 +2,55 @@
 
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::scenario {
+namespace {
 
-std::optional<costmodel::Failures> read_failures(const Document& document) {
+/// Reads "SITE at TIME for TIME".
+costmodel::Outage read_outage(const TableReader& table, const std::string& text,
+                              const platforms::Platform& platform) {
+  const std::string form =
+      "\"SITE at TIME for TIME\", such as \"" + platform.sites.front().name + " at 10min for 3min\"";
+  const auto refuse = [&](const std::string& reason) {
+    table.refuse("outages", '"' + text + '"' + (reason.empty() ? "" : ", where " + reason), form);
+  };
+  const std::size_t at = text.rfind(" at "), lasts = text.rfind(" for ");
+  if (at == std::string::npos || lasts == std::string::npos || lasts < at + 4) refuse("");
+  const std::string name = text.substr(0, at);
+  costmodel::Outage outage;
+  while (outage.site < platform.size() && platform.sites[static_cast<std::size_t>(outage.site)].name != name)
+    ++outage.site;
+  if (outage.site == platform.size()) refuse('"' + name + "\" is not the name of a site");
+  try {
+    outage.start_s = parse_quantity(text.substr(at + 4, lasts - at - 4), Quantity::duration);
+    outage.duration_s = parse_quantity(text.substr(lasts + 5), Quantity::duration);
+  } catch (const QuantityError& error) {
+    refuse(error.what());
+  }
+  return outage;
+}
+
+/// A site that has stopped cannot stop again.
+void check_apart(const TableReader& table, const std::vector<costmodel::Outage>& outages,
+                 const platforms::Platform& platform) {
+  for (const costmodel::Outage& one : outages) {
+    for (const costmodel::Outage& other : outages) {
+      if (&one == &other || one.site != other.site || other.start_s < one.start_s ||
+          other.start_s > one.start_s + one.duration_s)
+        continue;
+      table.refuse("outages",
+                   fmt::format("an outage of {} that begins before the end of another one",
+                               platform.sites[static_cast<std::size_t>(one.site)].name),
+                   "outages of a site one after the other");
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<costmodel::Failures> read_failures(const Document& document,
+                                                 const platforms::Platform& platform) {
   const toml::table* found = find_table(document, "failures");
   if (found == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "failures", found);
@@ -39,6 +84,9 @@ std::optional<costmodel::Failures> read_failures(const Document& document) {
     table.refuse("timeout", "timeout with policy = \"wait\"", "timeout only with policy = \"drop\"");
   failures.timeout_s = optional_quantity("timeout");
   failures.samples = table.count("samples");
+  for (const std::string& outage : table.words("outages"))
+    failures.outages.push_back(read_outage(table, outage, platform));
+  check_apart(table, failures.outages, platform);
   return failures;
 }
 

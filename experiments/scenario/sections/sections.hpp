@@ -47,7 +47,8 @@ costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::
 std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform);
 std::optional<costmodel::GpuPower> read_energy(const Document& document, std::vector<Provenance>& catalogue);
 std::optional<costmodel::QualityModel> read_quality(const Document& document);
-std::optional<costmodel::Failures> read_failures(const Document& document);
+std::optional<costmodel::Failures> read_failures(const Document& document,
+                                                 const platforms::Platform& platform);
 
 /// Removes keys of the file that an override replaces by an alternative: `--set compute.step_time=1s` on a
 /// scenario with a profile replaces the profile.

@@ -25,7 +25,9 @@ struct FieldReader {
   }
   void operator()(int costmodel::Strategy::*field) const { strategy.*field = table.small_count(key.name); }
   void operator()(bool costmodel::Strategy::*field) const { strategy.*field = table.boolean(key.name); }
-  void operator()(double costmodel::Strategy::*field) const { strategy.*field = table.multiple(key.name); }
+  void operator()(double costmodel::Strategy::*field) const {
+    strategy.*field = key.kind == Kind::latency ? table.quantity(key.name) : table.multiple(key.name);
+  }
   void operator()(std::optional<std::int64_t> costmodel::Strategy::*field) const {
     strategy.*field = table.count(key.name);
   }
@@ -101,6 +103,9 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
     strategy.fragments = method.usual_fragments(model, strategy);
   if (!table.has("overlap_steps") && costmodel::has_axis(method, "overlap_steps"))
     strategy.overlap_steps = method.usual_overlap_steps;
+  if (table.has("straggler_timeout") && !strategy.quorum)
+    table.refuse("straggler_timeout", "straggler_timeout without quorum",
+                 "straggler_timeout only together with quorum");
   return strategy;
 }
 

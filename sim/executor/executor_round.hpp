@@ -1,0 +1,53 @@
+// The state of all nodes in one executed round. Only Executor's own files include this header.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim/executor/executor.hpp"
+
+namespace fomoe::sim {
+
+inline constexpr double kNoPart = -1;
+
+/// How far the nodes have come in a round.
+struct RoundProgress {
+  // [node][op]: predecessors that have not ended; the round's start counts as one.
+  std::vector<std::vector<std::size_t>> waits;
+  std::vector<std::vector<char>> ended;      // [node][op]
+  std::vector<std::vector<double>> start_s;  // [node][op]; kNoPart if the node takes no part in the operation
+  std::vector<std::size_t> attached_ops;     // [node]: unfinished operations that its next round waits for
+  std::size_t unfinished = 0;                // (node, operation) pairs of members that have not ended
+};
+
+/// A round whose transfers begin together, when it is known who takes part (attendance.cpp).
+struct Gathering {
+  bool done = true;                   // transfers may begin
+  int attempt = 0;                    // timers of earlier attempts are void
+  bool counts_down = false;           // the time-out for slow nodes runs
+  bool counts_down_for_lost = false;  // the time-out for lost nodes runs
+  std::vector<char> expected;         // [node]: takes part in a transfer of the round
+  std::vector<char> arrived;          // [node]
+  std::vector<std::pair<costmodel::NodeId, costmodel::OpId>> ready;  // transfers that nodes may start
+  RoundProgress before;  // the progress when the transfers began; they begin again from it after a failure
+};
+
+struct Executor::Round {
+  std::size_t position = 0;
+  costmodel::RoundPlan plan;
+  std::vector<std::vector<costmodel::OpId>> next;       // [op]: operations of this round that wait for it
+  std::vector<std::unique_ptr<TransferRun>> transfers;  // [op]; empty for computations, and before gathering
+  std::vector<std::size_t> first_waits;                 // [op]: RoundProgress::waits of a node at the start
+  std::size_t first_attached_ops = 0;
+  RoundProgress progress;
+  std::vector<char> started;  // [node]
+  // For each (rounds back, operation) of an earlier round, the operations of this round that wait for it. One
+  // that names it twice is listed twice.
+  std::map<std::pair<std::int64_t, costmodel::OpId>, std::vector<costmodel::OpId>> after_earlier;
+  std::vector<char> members;  // [node]: takes part in the round
+  Gathering gathering;
+};
+
+}  // namespace fomoe::sim

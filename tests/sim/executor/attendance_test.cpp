@@ -1,0 +1,220 @@
+// Tests rounds that go on without slow or stopped sites, with times that are computed by hand.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/memory.hpp"
+#include "platforms/support/input_error.hpp"
+#include "sim/executor/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using costmodel::Collective;
+using costmodel::FailurePolicy;
+using costmodel::RunReport;
+using costmodel::Scenario;
+using doctest::Approx;
+
+namespace {
+
+constexpr double kSteps_s = 5;        // the local steps of a round
+constexpr double kTogether_s = 1e-6;  // nodes that are ready within this time are ready together
+constexpr double kExact = 1e-9;
+
+/// Four sites; 12 rounds of 5 steps of 1 s.
+Scenario four_sites(double bytes_per_s, const std::string& method = "diloco") {
+  Scenario scenario = tests::ideal_scenario(method, 4);
+  scenario.strategy.collective = Collective::direct;
+  scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0.0);
+  return scenario;
+}
+
+/// The seconds in which n sites average their bf16 pseudo-gradients: 2(n−1)/n · S/B.
+double average_s(const Scenario& scenario, double n) {
+  const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  return 2 * (n - 1) / n * bytes / scenario.platform.sites[0].uplink_bytes_per_s;
+}
+
+double state_bytes(const Scenario& scenario) {
+  return costmodel::state_bytes_per_parameter(scenario) *
+         static_cast<double>(costmodel::parameters_per_site(scenario));
+}
+double fetch_s(const Scenario& scenario) {
+  return state_bytes(scenario) / scenario.platform.sites[0].uplink_bytes_per_s;
+}
+
+Scenario with_outage(Scenario scenario, int site, double start_s, double duration_s, FailurePolicy policy) {
+  costmodel::Failures failures;
+  failures.policy = policy;
+  failures.checkpoint_s = 1;
+  failures.outages = {{site, start_s, duration_s}};
+  scenario.failures = failures;
+  return scenario;
+}
+
+RunReport simulated(const Scenario& scenario) { return sim::simulate_scenario(scenario).report; }
+
+}  // namespace
+
+TEST_CASE(
+    "with a quorum, a round takes as long as without the slow site, which fetches the state and is late "
+    "again") {
+  Scenario scenario = four_sites(1e11);
+  // It computes for 12.5 s. Its transfer then falls into the others' steps, so it delays no synchronisation.
+  scenario.platform.sites[3].compute_factor = 2.5;
+  scenario.strategy.quorum = 3;
+  const RunReport report = simulated(scenario);
+  // It begins the rounds 0, 3, 6 and 9, and fetches the state after each of them.
+  CHECK(report.wall_clock_s ==
+        Approx(12 * (kSteps_s + average_s(scenario, 3)) + 4 * kTogether_s).epsilon(kExact));
+  REQUIRE(report.attendance);
+  CHECK(report.attendance->missed_rounds == std::vector<double>{0, 0, 0, 12});
+  CHECK(report.attendance->trained_share == Approx(0.75));
+  CHECK(static_cast<double>(report.tokens) == 0.75 * static_cast<double>(scenario.workload.tokens));
+  CHECK(report.sites[3].bytes_received == Approx(4 * state_bytes(scenario)));
+  CHECK(report.sites[3].bytes_sent == 0);
+  CHECK(report.sites[3].compute_s * 12 == Approx(4 * 12.5));
+}
+
+TEST_CASE("the quorum waits for slow sites up to the time-out") {
+  Scenario scenario = four_sites(1e11);
+  scenario.platform.sites[3].compute_factor = 1.5;  // 7.5 s
+  scenario.strategy.quorum = 2;
+  const double all_s = 12 * (7.5 + average_s(scenario, 4));
+  SUBCASE("long enough") {
+    scenario.strategy.straggler_timeout_s = 2.6;
+    const RunReport report = simulated(scenario);
+    CHECK(report.wall_clock_s == Approx(all_s).epsilon(kExact));
+    CHECK(report.attendance->trained_share == 1);
+  }
+  SUBCASE("too short: the first round begins to average after the time-out") {
+    scenario.strategy.straggler_timeout_s = 2.4;
+    const RunReport report = simulated(scenario);
+    CHECK(report.round_durations_s[0] == Approx(kSteps_s + 2.4 + average_s(scenario, 3)).epsilon(kExact));
+    CHECK(report.wall_clock_s < all_s);
+  }
+}
+
+TEST_CASE("a quorum changes nothing if no site is slow, for every method that has one") {
+  int tried = 0;
+  for (const costmodel::Method& method : costmodel::methods()) {
+    if (!costmodel::has_axis(method, "quorum")) continue;
+    CAPTURE(method.name);
+    Scenario scenario = tests::ideal_scenario(method.name, 4);
+    if (method.usual_wire) scenario.strategy.wire = *method.usual_wire;
+    const double all_s = simulated(scenario).wall_clock_s;
+    scenario.strategy.quorum = 2;
+    const RunReport report = simulated(scenario);
+    CHECK(report.wall_clock_s == Approx(all_s).epsilon(kExact));
+    CHECK(report.attendance->trained_share == 1);
+    ++tried;
+  }
+  CHECK(tried == 10);
+}
+
+TEST_CASE(
+    "drop: the others wait for the time-out, go on without the site, and it comes back with a new round") {
+  Scenario scenario = with_outage(four_sites(1e11), 2, 7, 9, FailurePolicy::drop);
+  scenario.failures->timeout_s = 2;
+  const RunReport report = simulated(scenario);
+  // It stops in round 1. Round 2 goes on without it and without waiting. It is back after 16 s, during
+  // round 2.
+  CHECK(report.wall_clock_s ==
+        Approx(12 * kSteps_s + 2 + 10 * average_s(scenario, 4) + 2 * average_s(scenario, 3)).epsilon(kExact));
+  CHECK(report.attendance->missed_rounds == std::vector<double>{0, 0, 2, 0});
+  CHECK(report.attendance->trained_share == Approx(1 - 2.0 / 48));
+  CHECK(report.round_durations_s[1] == Approx(kSteps_s + 2 + average_s(scenario, 3)).epsilon(kExact));
+}
+
+TEST_CASE("drop: a failure interrupts a synchronisation, which begins again without the site") {
+  Scenario scenario = with_outage(four_sites(1e9), 2, 5.5, 3, FailurePolicy::drop);
+  scenario.failures->timeout_s = 1;
+  REQUIRE(average_s(scenario, 4) > 0.6);  // it is under way at 5.5 s
+  const RunReport report = simulated(scenario);
+  CHECK(report.round_durations_s[0] == Approx(5.5 + 1 + average_s(scenario, 3)).epsilon(kExact));
+  CHECK(report.attendance->missed_rounds[2] >= 2);
+}
+
+TEST_CASE("drop: a site that is back before the time-out does its part of the round again") {
+  Scenario scenario = with_outage(four_sites(1e11), 2, 2, 1, FailurePolicy::drop);
+  scenario.failures->timeout_s = 100;
+  const RunReport report = simulated(scenario);
+  CHECK(report.round_durations_s[0] ==
+        Approx(3 + fetch_s(scenario) + kSteps_s + average_s(scenario, 4)).epsilon(kExact));
+  CHECK(report.wall_clock_s ==
+        Approx(3 + fetch_s(scenario) + 12 * (kSteps_s + average_s(scenario, 4))).epsilon(kExact));
+  CHECK(report.attendance->trained_share == 1);
+}
+
+TEST_CASE("wait: all go back to the last checkpoint") {
+  const Scenario plain = four_sites(1e11);
+  const double round_s = kSteps_s + average_s(plain, 4);
+  struct Case {
+    double start_s, repeated;
+  };
+  // A checkpoint of 1 s follows every second round but the last. Rounds 2 and 3 begin at about 11 and 16 s.
+  for (const Case& one : {Case{12, 0}, Case{17, 1}}) {
+    CAPTURE(one.start_s);
+    Scenario scenario = with_outage(plain, 1, one.start_s, 20, FailurePolicy::wait);
+    scenario.failures->checkpoint_rounds = 2;
+    const RunReport report = simulated(scenario);
+    CHECK(report.wall_clock_s ==
+          Approx(one.start_s + 20 + fetch_s(scenario) + 10 * round_s + 4 * 1).epsilon(kExact));
+    CHECK(report.attendance->repeated_rounds == one.repeated);
+    CHECK(report.attendance->trained_share == 1);
+  }
+}
+
+TEST_CASE(
+    "several outages, quorum and stragglers at once: the run ends, and bytes and shares stay in bounds") {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    CAPTURE(seed);
+    Scenario scenario = four_sites(1e9, seed % 2 == 0 ? "local_adamw" : "ddp");
+    if (seed % 2 == 1) scenario.workload.tokens /= 2;  // 30 rounds
+    scenario.platform = platforms::uniform(4, 1e9, 2e9, 0.03);
+    scenario.network.initial_window_bytes = 14480;
+    scenario.network.jitter_s = 0.01;
+    scenario.variation.coefficient = 0.3;
+    scenario.seed = seed;
+    scenario.strategy.quorum = 2;
+    scenario.strategy.straggler_timeout_s = 0.1 * static_cast<double>(seed);
+    scenario = with_outage(scenario, 1, 6.2 + static_cast<double>(seed), 11, FailurePolicy::drop);
+    scenario.failures->timeout_s = 0.5;
+    scenario.failures->outages.push_back({3, 9, 4 + static_cast<double>(seed)});
+    scenario.failures->outages.push_back({3, 30, 5});
+    const RunReport report = simulated(scenario);
+    CHECK(std::isfinite(report.wall_clock_s));
+    CHECK(report.attendance->trained_share > 0.2);
+    CHECK(report.attendance->trained_share < 1);
+    for (const auto& site : report.sites)
+      CHECK(site.compute_s + site.exposed_communication_s + site.idle_s ==
+            Approx(report.round.duration_s).epsilon(1e-6));
+    CHECK(simulated(scenario).wall_clock_s == report.wall_clock_s);
+  }
+}
+
+TEST_CASE("what cannot go on without a site is refused") {
+  const auto refused = [](const Scenario& scenario) { CHECK_THROWS_AS(simulated(scenario), InputError); };
+  Scenario random = tests::ideal_scenario("fomoe", 4, 2);
+  random.strategy.placement = costmodel::PlacementKind::random;
+  random.strategy.quorum = 3;
+  refused(random);
+  Scenario server = with_outage(four_sites(1e9, "fedavg"), 0, 1, 1, FailurePolicy::drop);
+  server.failures->timeout_s = 1;
+  refused(server);
+  Scenario many = four_sites(1e9);
+  many.strategy.quorum = 5;
+  refused(many);
+  refused(with_outage(four_sites(1e9), 0, 1, 1, FailurePolicy::drop));  // without a time-out
+  refused(with_outage(four_sites(1e9), 0, 1, 1, FailurePolicy::wait));  // without checkpoint_rounds
+}
+
+TEST_CASE("a run without any site that has the training state ends with an error") {
+  Scenario scenario = with_outage(four_sites(1e9), 0, 1, 2, FailurePolicy::drop);
+  scenario.failures->timeout_s = 1;
+  for (const int site : {1, 2, 3}) scenario.failures->outages.push_back({site, 1, 3});
+  CHECK_THROWS_WITH_AS(simulated(scenario), doctest::Contains("no site is left that has the training state"),
+                       std::runtime_error);
+}
