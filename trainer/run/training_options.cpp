@@ -22,6 +22,19 @@ void refuse_router_settings(const RunRequest& request) {
   if (settings.router_temperature != 1) refuse("router_temperature");
 }
 
+// A real run waits for all sites, and it cannot stop a site by itself.
+void refuse_attendance(const costmodel::Scenario& scenario) {
+  const auto refuse = [](const std::string& key, const std::string& got, const std::string& reason) {
+    throw UsageError(key + ": got " + got + "; expected no such key with fomoe-train, which " + reason +
+                     "; for example a scenario without " + key);
+  };
+  if (scenario.strategy.quorum)
+    refuse("strategy.quorum", std::to_string(*scenario.strategy.quorum),
+           "waits for all sites in every round");
+  if (scenario.failures && !scenario.failures->outages.empty())
+    refuse("failures.outages", "outages", "cannot stop sites at given times; fomoe simulate can");
+}
+
 constexpr int kMostStreams = 64;  // every process then has as many sockets for each other site
 
 }  // namespace
@@ -54,6 +67,7 @@ TrainingOptions training_options(const RunRequest& request) {
   }
   options.constants = {settings.rope_theta, settings.router_temperature};
   refuse_router_settings(request);
+  refuse_attendance(request.scenario);
   options.kept_share = settings.kept_share;
   options.micro_batch_sequences = settings.micro_batch_sequences;
   options.paced = request.paced;
