@@ -34,7 +34,8 @@ UNTIL_IT_ENDS = 'trap "" TERM; "$@"; until [ $? -eq 0 ]; do sleep 0.3; "$@" --re
 
 
 def command(programs, policy, checkpoints, rounds, *more):
-    settings = {"strategy.local_steps": 8, "workload.tokens": rounds * 8 * 64 * 64, "trainer.on_lost_site": policy,
+    settings = {"strategy.local_steps": 8, "workload.global_batch_sequences": 16,
+                "workload.tokens": rounds * 8 * 16 * 64, "trainer.on_lost_site": policy,
                 "trainer.timeout": f"{TIMEOUT_S}s", "trainer.validation_sequences": 0}
     if policy == "drop":
         settings |= {"strategy.method": "diloco", "trainer.drop_after": "1s"}
@@ -46,15 +47,20 @@ class Hashes:
     """The hashes of all checkpoints that a run has written, also of those that it has removed since."""
 
     def __init__(self, folder):
-        self.folder, self.seen = folder, {}
+        self.folder, self.seen, self.read = folder, {}, set()
 
     def look(self):
         for path in glob.glob(str(self.folder / "round-*/node-*.safetensors")):  # pathlib's fails if a folder is removed meanwhile
             key = os.path.relpath(path, self.folder)
             try:
+                state = os.stat(path)
+                version = (path, state.st_ino, state.st_mtime_ns)
+                if version in self.read:
+                    continue
                 value = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
             except FileNotFoundError:
                 continue
+            self.read.add(version)
             before = self.seen.setdefault(key, value)
             if before != value:
                 sys.exit(f"{key} was written twice, with different bytes")
@@ -122,6 +128,7 @@ def undisturbed(programs, rounds, folder, hashes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=2, help="time for disturbances; the run then ends undisturbed")
+    parser.add_argument("--rounds", type=int, help="rounds of the run, which ends early if it has too few")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--policy", choices=["wait", "drop"], default="wait", help="trainer.on_lost_site")
     parser.add_argument("--links", action="store_true", help="run over links that fomoe-wan emulates")
@@ -130,7 +137,7 @@ def main():
     drawn = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        rounds = max(20, round(given.minutes * 60 * 1.5))  # recoveries take most of the time
+        rounds = given.rounds or max(20, round(given.minutes * 60 * 1.5))  # recoveries take most of the time
         expected = Hashes(folder / "whole")
         if given.policy == "wait":
             undisturbed(given.programs, rounds, folder / "whole", expected)

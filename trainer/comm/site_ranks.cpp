@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "trainer/comm/rank_transports.hpp"
+#include "trainer/optimizer/adamw.hpp"
 
 namespace fomoe::trainer {
 
@@ -67,8 +68,7 @@ void SiteRanks::share_rows(const std::vector<at::Tensor>& tensors) {
   for (int owner = 0; owner < place_.ranks; ++owner) {
     std::vector<at::Tensor> rows, flat;
     for (const at::Tensor& tensor : tensors) {
-      const auto [begin, count] = part_of_rank(tensor.size(0), owner, place_.ranks);
-      rows.push_back(tensor.narrow(0, begin, count));
+      rows.push_back(rows_of_shard(tensor, owner, place_.ranks).of(tensor));
       flat.push_back(rows.back().reshape({-1}));
     }
     std::vector<at::Tensor> buffer = {at::cat(flat)};

@@ -45,8 +45,8 @@ class SiteRanks {
   /// passes tensors of the same sizes and types, in the same order. Throws SiteLost.
   void add_up(const std::vector<at::Tensor>& tensors);
 
-  /// Every process passes tensors of the same sizes and types, of which it has the part of the rows that
-  /// part_of_rank() says. Replaces the other rows by those of the processes that have them. Throws SiteLost.
+  /// Every process passes tensors of the same sizes and types, of which it has the rows that rows_of_shard()
+  /// gives to its rank. Replaces the other rows by those of the processes that have them. Throws SiteLost.
   void share_rows(const std::vector<at::Tensor>& tensors);
 
   /// Whether all processes of the site have passed the same text. Every process must call it. Throws

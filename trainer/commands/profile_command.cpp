@@ -104,6 +104,11 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
              "a model of the FoMoE paper's architecture, given by a preset or by shape keys in [model]",
              "experiments/scenarios/two-sites.toml");
     }
+    if (scenario.model.experts == 0) {
+      refuse("scenario", "a model without experts",
+             "a model with experts, since a profile has step times by the number of local experts",
+             "experiments/scenarios/two-sites.toml");
+    }
     options.model = scenario.model;
     options.skip_token = scenario.strategy.skip_token;
     // Profile what the scenario's sites will run: N_le = O_e·N_e/M local experts, and its micro-batch if it

@@ -185,8 +185,9 @@ void Worker::visit_expert_tensors(const Visit& visit) {
     if (dim < 0) continue;
     const auto layer = static_cast<std::size_t>(spec.layer);
     visit(layer, dim, model_.parameters()[i].master.detach(), false);
-    visit(layer, dim, inner_.moment1()[i], false);
-    visit(layer, dim, inner_.moment2()[i], false);
+    // With a sharded state, experts change only before the state is loaded.
+    if (!inner_.sharded()) visit(layer, dim, inner_.moment1()[i], false);
+    if (!inner_.sharded()) visit(layer, dim, inner_.moment2()[i], false);
     if (!anchor_.empty()) visit(layer, dim, anchor_[i], false);
     if (!residual_.empty()) visit(layer, dim, residual_[i], false);
     if (!outer_) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "trainer/kernels/adam/adam.hpp"
 
@@ -38,7 +39,10 @@ std::vector<float> counts_of(const std::vector<ExpertSteps>& experts) {
 }  // namespace
 
 Rows rows_of_shard(const at::Tensor& parameter, int shard, int shards) {
-  const auto begin = [&](int of) { return parameter.size(0) * of / shards; };
+  const std::int64_t rows = parameter.size(0), width = parameter.numel() / std::max<std::int64_t>(1, rows);
+  const std::int64_t together =
+      16 / std::gcd<std::int64_t>(16, width);  // rows with a multiple of 16 elements
+  const auto begin = [&](int of) { return of == shards ? rows : rows * of / shards / together * together; };
   return {begin(shard), begin(shard + 1) - begin(shard)};
 }
 

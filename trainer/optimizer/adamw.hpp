@@ -44,7 +44,8 @@ struct Rows {
   std::int64_t begin = 0, count = 0;
   [[nodiscard]] at::Tensor of(const at::Tensor& whole) const { return whole.narrow(0, begin, count); }
 };
-/// The rows of a shard. Shards of one parameter differ by at most one row.
+/// The rows of a shard. Shards of one parameter have about as many rows. All but the last one have a multiple
+/// of 16 elements, so that vector instructions treat each element as they would in the whole parameter.
 Rows rows_of_shard(const at::Tensor& parameter, int shard, int shards);
 
 class AdamW {

@@ -101,3 +101,16 @@ TEST_CASE("sites whose processors have other vector instructions start from the 
   for (Process& process : processes) CHECK(process.wait(60) == 0);
   CHECK(content(folder / "stderr-1") == "");
 }
+
+TEST_CASE("a profile of a dense model is refused") {
+  const Folder folder;
+  std::string scenario = content(kScenario);
+  scenario.replace(scenario.find("experts = 8"), 11, "experts = 0");
+  scenario.replace(scenario.find("\"fomoe\""), 7, "\"ddp\"");
+  std::ofstream(folder / "dense.toml") << scenario;
+  const Ended ended =
+      run({kTrain, "profile", "--scenario", folder / "dense.toml", "--output", folder / "profile.json"});
+  CAPTURE(ended.said);
+  CHECK(ended.status == 2);
+  CHECK(ended.said.find("--scenario: got a model without experts") != std::string::npos);
+}

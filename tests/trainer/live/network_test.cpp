@@ -97,7 +97,7 @@ TEST_CASE("--interface chooses the address at which the processes listen") {
     return addresses == std::set<std::string>{address};
   };
   const std::string second =
-      "ip link add other type dummy; ip addr add 10.9.8.7/24 dev other; ip link set other up";
+      "ip tuntap add dev other mode tun; ip addr add 10.9.8.7/24 dev other; ip link set other up";
   const InOwnNetwork chosen(paced_for_some_seconds({"--interface", "other"}), second);
   CAPTURE(chosen.said);
   REQUIRE(chosen.status == 0);

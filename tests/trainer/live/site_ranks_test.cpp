@@ -133,8 +133,11 @@ TEST_CASE("kinds of sharding that are not there, and methods that exchange the s
   };
   CHECK(said({"strategy.method=diloco"}).find("compute.sharded: got 2 of 2 GPUs with zero_stage = 3") !=
         std::string::npos);
-  for (const char* method : {"local_adamw", "fomoe"}) {
-    CHECK(said({std::string("strategy.method=") + method, "compute.zero_stage=1"})
-              .find("a plan in which sites exchange it or move experts") != std::string::npos);
+  for (const std::vector<std::string>& method :
+       {std::vector<std::string>{"strategy.method=local_adamw"},
+        {"strategy.method=fomoe", "strategy.expert_overlap=1", "strategy.placement=random"}}) {
+    std::vector<std::string> settings = method;
+    settings.emplace_back("compute.zero_stage=1");
+    CHECK(said(settings).find("a plan in which sites exchange it or move experts") != std::string::npos);
   }
 }

@@ -107,7 +107,7 @@ TEST_CASE("the rates of a dense model's block follow its fan-ins") {
 }
 
 TEST_CASE("every method with full replicas trains a dense model, with the plan's bytes") {
-  for (const char* method : {"ddp", "diloco", "local_adamw", "fedavg", "des_loc"}) {
+  for (const char* method : {"ddp", "diloco", "local_adamw", "des_loc"}) {
     CAPTURE(method);
     costmodel::Scenario scenario = training_scenario(method, 2);
     scenario.model = dense_shape();
