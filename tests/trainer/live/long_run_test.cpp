@@ -49,7 +49,7 @@ TEST_CASE("the report has the norms of the last round's steps and outer steps") 
   }
   REQUIRE(steps == 16);
   const auto report = nlohmann::json::parse(content(folder / "run.json"));
-  const auto& norms = report["run"]["validation"]["sites"][0]["norms"];
+  const auto& norms = report["validation"]["sites"][0]["norms"];
   CHECK(norms["update"].get<double>() == doctest::Approx(sum / steps).epsilon(1e-9));
   CHECK(norms["outer_update"].get<double>() == outer);
   CHECK(norms["gradient"].get<double>() > 0);
