@@ -14,6 +14,7 @@ fomoe-wan's relay instead, so that all links are dead meanwhile.
 """
 
 import argparse
+import atexit
 import glob
 import hashlib
 import json
@@ -100,29 +101,21 @@ def processes_below(process):
         try:
             found.append((child, pathlib.Path(f"/proc/{child}/comm").read_text(encoding="utf-8").strip()))
             found += processes_below(child)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             pass
     return found
 
 
 def relay_among(processes):
-    return next(process for process, name in processes if name == "fomoe-wan" and not children(process))
+    """The last of fomoe-wan's three processes. The kernel may leave out a process while others end; then there is none this time."""
+    programs = [process for process, name in processes if name == "fomoe-wan"]
+    return programs[-1] if len(programs) == 3 else None
 
 
 def stop_for_a_while(process, drawn):
     os.kill(process, signal.SIGSTOP)
     time.sleep(TIMEOUT_S * drawn.uniform(0.3, 2))
     os.kill(process, signal.SIGCONT)
-
-
-def undisturbed(programs, rounds, folder, hashes):
-    whole = subprocess.Popen(command(programs, "wait", folder, rounds, "--in-turn"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while whole.poll() is None:
-        hashes.look()
-        time.sleep(0.05)
-    hashes.look()
-    if whole.returncode != 0:
-        sys.exit("the undisturbed run failed")
 
 
 def main():
@@ -139,27 +132,35 @@ def main():
         folder = pathlib.Path(name)
         rounds = given.rounds or max(20, round(given.minutes * 60 * 1.5))  # recoveries take most of the time
         expected = Hashes(folder / "whole")
+        whole = None
         if given.policy == "wait":
-            undisturbed(given.programs, rounds, folder / "whole", expected)
+            whole = subprocess.Popen(command(given.programs, "wait", folder / "whole", rounds, "--in-turn"),
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(folder / "stderr", "w", encoding="utf-8") as log:
             train = command(given.programs, given.policy, folder / "chaos", rounds, *([] if given.links else ["--local"]))
             run = subprocess.Popen(over_links(given.programs, train) if given.links else train, stdout=subprocess.DEVNULL, stderr=log)
-        seen, kills, stops, cuts = Hashes(folder / "chaos"), 0, 0, 0
+        atexit.register(run.kill)  # if this script fails
+        seen, kills, stops, cuts, relay = Hashes(folder / "chaos"), 0, 0, 0, None
         until = time.monotonic() + 60 * given.minutes
-        while run.poll() is None:
+        while run.poll() is None or (whole is not None and whole.poll() is None):
             if given.policy == "wait":
+                expected.look()
                 seen.look()
             time.sleep(0.05)
-            if time.monotonic() > until or drawn.random() > 0.05 / 5:  # about every 5 seconds
+            if run.poll() is not None or time.monotonic() > until or drawn.random() > 0.05 / 5:  # about every 5 seconds
                 continue
-            below = processes_below(run.pid)
+            try:
+                below = processes_below(run.pid)
+            except FileNotFoundError:  # the run has just ended
+                continue
             victims = [process for process, name in below if name == "fomoe-train"]
             if not victims:
                 continue
             victim, kind = drawn.choice(victims), drawn.random()
+            relay = relay or relay_among(below)
             try:
-                if kind < 0.25 and given.links:
-                    stop_for_a_while(relay_among(below), drawn)
+                if kind < 0.25 and relay is not None:
+                    stop_for_a_while(relay, drawn)
                     cuts += 1
                 elif kind < 0.5:
                     os.kill(victim, signal.SIGKILL)
@@ -169,7 +170,10 @@ def main():
                     stops += 1
             except ProcessLookupError:
                 pass
+        expected.look()
         seen.look()
+        if whole is not None and whole.returncode != 0:
+            sys.exit("the undisturbed run failed")
         said = (folder / "stderr").read_text(encoding="utf-8")
         if run.returncode != 0:
             sys.exit(f"the run was lost with status {run.returncode}:\n{said[-3000:]}")
