@@ -2,6 +2,7 @@
 // (tests/fuzz).
 #include "trainer/io/safetensors.hpp"
 
+#include <filesystem>
 #include <string>
 
 #include "platforms/support/atomic_file.hpp"
