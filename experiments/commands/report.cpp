@@ -17,13 +17,15 @@ void run_report(const Arguments& arguments) {
       "RESULT.json… --output report.html [options]",
       "Shows results on one page that needs no network: the answer, the timeline of a round, bytes by "
       "class,\nsensitivity, faster and slower links, the scenario and the origin of its numbers. Several "
-      "results are\ncompared. A plan is shown with its frontier, a sweep with its curves. A result is the "
-      "JSON output of\n`fomoe simulate`, `compare`, `plan`, `sweep`, `solve`, `fomoe-train run` or "
-      "`fomoe-wan run`.",
+      "results are\ncompared. A plan is shown with its frontier, a sweep with its curves, a validation with "
+      "predicted over\nmeasured times. A result is the JSON output of `fomoe simulate`, `compare`, `plan`, "
+      "`sweep`, `solve`,\n`validate`, `fomoe-train run` or `fomoe-wan run`.",
       {"fomoe simulate experiments/scenarios/two-sites.toml --output run.json && fomoe report run.json "
        "--output report.html",
        "fomoe plan experiments/scenarios/two-sites.toml --output plan.json && fomoe report run.json "
-       "plan.json --output report.html"}};
+       "plan.json --output report.html",
+       "fomoe validate experiments/validation/runs/*.json --output errors.json && fomoe report errors.json "
+       "--output report.html"}};
   const auto values = parse(arguments, help, options, "result", Positionals::several);
   if (!values) return;
   const std::string path = (*values)["output"].as<std::string>();

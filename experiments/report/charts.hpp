@@ -39,7 +39,7 @@ Chart runs_frontier_chart(const std::vector<Run>& runs);
 Chart plan_frontier_chart(const Plan& plan);
 Chart methods_chart(const Plan& plan);
 
-/// Wall clock over the last axis that has numbers, with one line for each combination of the other axes. If
+/// Wall clock over the axis with the most numbers, with one line for each combination of the other axes. If
 /// no axis has two numbers, a bar for each combination; empty if there is only one.
 std::optional<Chart> sweep_chart(const Sweep& sweep);
 /// The value of the key that each target needs.

@@ -42,7 +42,11 @@ const marks = {
       dataset.data.forEach((point, j) => {
         const at = chart.getDatasetMeta(i).data[j];
         all.push([at.x - 5, at.y - 5, at.x + 5, at.y + 5]);
-        if (point.mark) found.push({text: point.mark, first: point.first, x: at.x, y: at.y});
+        if (!point.mark) return;
+        // Points that lie on each other share a text.
+        const same = found.find((one) => Math.hypot(one.x - at.x, one.y - at.y) < 2 && one.text.length < 40);
+        if (!same) found.push({text: point.mark, first: point.first, x: at.x, y: at.y});
+        else if (!same.text.split(", ").includes(point.mark)) same.text += ", " + point.mark;
       });
     });
     found.sort((a, b) => (b.first ? 1 : 0) - (a.first ? 1 : 0));
@@ -52,6 +56,17 @@ const marks = {
       return [[x + 10, y], [x - 10 - width, y], [x - width / 2, y - 15], [x - width / 2, y + 15], [x + 8, y - 17],
               [x + 8, y + 17], [x - 8 - width, y - 17], [x - 8 - width, y + 17], [x + 8, y - 27], [x - 8 - width, y - 27]].map(([left, middle]) => ({text, left, middle, width}));
     };
+    // Spots that are farther away, to which a thin line leads.
+    const farSpots = (text, x, y) => {
+      const width = ctx.measureText(text).width, spots = [];
+      for (const away of [45, 70, 100, 140]) {
+        for (const [right, down] of [[1, 0.4], [1, -0.4], [0.6, 0.9], [0.6, -0.9], [-1, 0.4], [-1, -0.4], [-0.6, -0.9]]) {
+          const at = x + right * away;
+          spots.push({text, left: right > 0 ? at : at - width, middle: y + down * away, width, from: [x, y], to: at});
+        }
+      }
+      return spots;
+    };
     for (const {text, x, y} of found) {
       const own = (box) => box[0] < x && x < box[2] && box[1] < y && y < box[3];
       const free = (others) => ({left, middle, width}) => {
@@ -59,12 +74,21 @@ const marks = {
         return box[0] >= chartArea.left && box[2] <= chartArea.right && box[1] >= chartArea.top && box[3] <= chartArea.bottom &&
           !others.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]);
       };
-      // Best is a spot that covers no point; then one that covers no named point; then one for the beginning of a long text.
+      // Best is a spot that covers no point, near or far; then one that covers no named point; then one for the beginning of a long text.
       const points = [...taken, ...all.filter((box) => !own(box))], spots = spotsOf(text, x, y);
       const brief = text.length > 22 ? spotsOf(text.slice(0, 20).trimEnd() + "…", x, y) : [];
-      const spot = spots.find(free(points)) || spots.find(free(taken)) || brief.find(free(points)) || brief.find(free(taken));
+      const spot = spots.find(free(points)) || farSpots(text, x, y).find(free(points)) || spots.find(free(taken)) ||
+        brief.find(free(points)) || brief.find(free(taken));
       if (!spot) continue;  // the tooltip and the table have it
       taken.push([spot.left, spot.middle - 8, spot.left + spot.width, spot.middle + 8]);
+      if (spot.from) {
+        ctx.strokeStyle = colour("--quiet");
+        ctx.lineWidth = 1;
+        ctx.beginPath();
+        ctx.moveTo(...spot.from);
+        ctx.lineTo(spot.to + (spot.to > spot.from[0] ? -3 : 3), spot.middle);
+        ctx.stroke();
+      }
       ctx.fillText(spot.text, spot.left, spot.middle);
     }
     ctx.restore();
@@ -216,19 +240,20 @@ function points(data) {
   const all = data.series.flatMap((series) => series.points);
   const scaleOf = (title, values, log, more) =>
     log ? logAxis(title + " (log)", values, data.series.some((series) => !series.line) ? 1.2 : 1) : axis(title, Object.assign({grace: data.series.some((series) => !series.line) ? "15%" : "5%"}, more));
-  const xs = all.map((point) => point[0]), ys = all.map((point) => point[1]);
+  const xs = all.map((point) => point[0]), ys = all.map((point) => point[1]), radius = all.length > 60 ? 3 : 5;
   return {
     type: "scatter",
     data: {
       datasets: data.series.map((series, i) => ({
-        label: series.name, showLine: Boolean(series.line), pointStyle: shapes[i % shapes.length], pointRadius: 5,
-        borderColor: seriesColour(i), backgroundColor: seriesColour(i), borderWidth: 2, clip: false,
+        label: series.name, showLine: Boolean(series.line), pointStyle: series.plain ? "line" : shapes[i % shapes.length],
+        pointRadius: series.plain ? 0 : radius, borderWidth: series.plain ? 1.5 : 2, clip: false,
+        borderColor: series.plain ? colour("--quiet") : seriesColour(i), backgroundColor: seriesColour(i),
         data: series.points.map(([px, py, text, mark]) => ({x: px, y: py, text, mark})),
       })),
     },
     options: settings(data, {
-      x: scaleOf(data.x_title, xs, wide(xs), {grace: 0}),
-      y: scaleOf(data.y_title, ys, wide(ys), data.y_most ? {min: 0, max: data.y_most} : {beginAtZero: Boolean(data.y_zero)}),
+      x: scaleOf(data.x_title, xs, wide(xs) && !data.linear, {grace: 0, beginAtZero: Boolean(data.linear)}),
+      y: scaleOf(data.y_title, ys, wide(ys) && !data.y_most, data.y_most ? {min: 0, max: data.y_most} : {beginAtZero: Boolean(data.y_zero)}),
     }, {label: ({raw}) => raw.text}),
     plugins: [marks],
   };

@@ -66,6 +66,7 @@ Run read_run(const std::string& path, const Json& json);
 Plan read_plan(const std::string& path, const Json& json);
 Sweep read_sweep(const std::string& path, const Json& json);
 Solved read_solved(const std::string& path, const Json& json);
+Validation read_validation(const std::string& path, const Json& json);
 /// Returns an empty text if the key is missing.
 Sensitivities read_sensitivities(const std::string& path, const scenario::JsonObject& result);
 

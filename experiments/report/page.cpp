@@ -29,7 +29,8 @@ std::string title_of(const Results& results) {
   if (results.size() > 1) return fmt::format("fomoe: {} results", results.size());
   if (!results.runs.empty()) return answer_of(results.runs.front());
   if (!results.plans.empty()) return answer_of(results.plans.front());
-  return results.sweeps.empty() ? answer_of(results.solved.front()) : answer_of(results.sweeps.front());
+  if (!results.sweeps.empty()) return answer_of(results.sweeps.front());
+  return results.solved.empty() ? answer_of(results.validations.front()) : answer_of(results.solved.front());
 }
 
 /// The section of one result. A single result is shown open. If there are several results, their sections
@@ -79,6 +80,8 @@ std::string page(const Results& results, const ChartLibrary& library, const std:
     html += result(sweep.name, answer_of(sweep), sweep_section(sweep), alone);
   for (const Solved& solved : results.solved)
     html += result(solved.name, answer_of(solved), solved_section(solved), alone);
+  for (const Validation& validation : results.validations)
+    html += result(validation.name, answer_of(validation), validation_section(validation), alone);
   return filled(kPageHtml, {{"title", escaped(title_of(results))},
                             {"style", kPageCss},
                             {"content", html},

@@ -15,6 +15,7 @@ constexpr scenario::JsonKind kPlanKind = {"fomoe.plan/1", "result", "", ""};
 constexpr scenario::JsonKind kCompareKind = {"fomoe.compare/1", "result", "", ""};
 constexpr scenario::JsonKind kSweepKind = {"fomoe.sweep/1", "result", "", ""};
 constexpr scenario::JsonKind kSolveKind = {"fomoe.solve/1", "result", "", ""};
+constexpr scenario::JsonKind kValidationKind = {"fomoe.validation/1", "result", "", ""};
 constexpr scenario::JsonKind kWanKind = {"fomoe.wan/1", "result", "", ""};
 
 /// A unique name: "run", then "run (2)" if files in several folders have the same name.
@@ -31,7 +32,7 @@ Results read_results(const std::vector<std::string>& paths) {
   std::set<std::string> names;
   for (const std::string& path : paths) {
     Json json = scenario::read_any_json(
-        path, {&kRunKind, &kPlanKind, &kWanKind, &kCompareKind, &kSweepKind, &kSolveKind});
+        path, {&kRunKind, &kPlanKind, &kWanKind, &kCompareKind, &kSweepKind, &kSolveKind, &kValidationKind});
     const Json schema = json["schema"];
     const std::string stem = std::filesystem::path(path).stem().string();
     const auto add = [&](auto& list, auto result, const std::string& name) {
@@ -44,6 +45,8 @@ Results read_results(const std::vector<std::string>& paths) {
       add(results.sweeps, read_sweep(path, json), stem);
     } else if (schema == kSolveKind.schema) {
       add(results.solved, read_solved(path, json), stem);
+    } else if (schema == kValidationKind.schema) {
+      add(results.validations, read_validation(path, json), stem);
     } else if (schema == kCompareKind.schema) {
       each(path, fields(path, "", json), "cases", [&](const scenario::JsonObject& one) {
         add(results.runs, read_run(path, one.at("report", "the report of a case")),

@@ -1,5 +1,5 @@
 // The results that a report shows, read from the JSON of `fomoe simulate`, `compare`, `plan`, `sweep`,
-// `solve`, `fomoe-train run` and `fomoe-wan run`, and checked.
+// `solve`, `validate`, `fomoe-train run` and `fomoe-wan run`, and checked.
 #pragma once
 #include <optional>
 #include <string>
@@ -109,13 +109,38 @@ struct Solved {
   std::vector<Answer> answers;
 };
 
+/// Measured runs and their predictions, schema "fomoe.validation/1". An error is predicted ÷ measured − 1, or
+/// for utilisation predicted − measured; it is empty if it is infinite, because nothing was measured.
+struct Validation {
+  struct Error {
+    std::string quantity, worst_run;
+    std::optional<double> median, p95, worst;  // of the errors without their signs
+    std::optional<double> bias;                // the median with sign
+  };
+  struct Group {
+    std::string name;  // "all", what bounds the runs, or their method
+    std::int64_t runs = 0;
+    std::vector<Error> errors;
+  };
+  struct Compared {
+    std::string name, bound;
+    bool paced = false;                      // the run slept for the step times of the prediction
+    double measured_s = 0, predicted_s = 0;  // wall clock
+    std::optional<double> error;             // of the wall clock
+  };
+  std::string path, name;
+  std::vector<Group> groups;  // the first has all runs
+  std::vector<Compared> runs;
+};
+
 struct Results {
   std::vector<Run> runs;  // includes the runs of comparisons
   std::vector<Plan> plans;
   std::vector<Sweep> sweeps;
   std::vector<Solved> solved;
+  std::vector<Validation> validations;
   [[nodiscard]] std::size_t size() const {
-    return runs.size() + plans.size() + sweeps.size() + solved.size();
+    return runs.size() + plans.size() + sweeps.size() + solved.size() + validations.size();
   }
 };
 

@@ -12,11 +12,13 @@ std::string answer_of(const Run& run);
 std::string answer_of(const Plan& plan);
 std::string answer_of(const Sweep& sweep);
 std::string answer_of(const Solved& solved);
+std::string answer_of(const Validation& validation);
 
 std::string run_section(const Run& run);
 std::string plan_section(const Plan& plan);
 std::string sweep_section(const Sweep& sweep);
 std::string solved_section(const Solved& solved);
+std::string validation_section(const Validation& validation);
 /// A comparison of at least two runs.
 std::string comparison_section(const std::vector<Run>& runs);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
@@ -59,15 +60,20 @@ bool has_numbers(const Sweep& sweep, std::size_t axis) {
                      [&](const Sweep::Row& row) { return row.values[axis].is_number(); });
 }
 
-/// The last axis that has at least two different numbers.
+/// The axis of numbers with the most different ones, at least two; the last of several. The other axes then
+/// make few lines of many points, which are easier to read than many lines of few.
 std::size_t numeric_axis(const Sweep& sweep) {
-  for (std::size_t a = sweep.axes.size(); a-- > 0;) {
-    const bool differ = std::any_of(sweep.rows.begin(), sweep.rows.end(), [&](const Sweep::Row& row) {
-      return row.values[a] != sweep.rows.front().values[a];
-    });
-    if (differ && has_numbers(sweep, a)) return a;
+  std::size_t best = kNone, most = 1;
+  for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
+    if (!has_numbers(sweep, a)) continue;
+    std::set<double> values;
+    for (const Sweep::Row& row : sweep.rows) values.insert(row.values[a].get<double>());
+    if (values.size() > 1 && values.size() >= most) {
+      best = a;
+      most = values.size();
+    }
   }
-  return kNone;
+  return best;
 }
 
 std::string target_text(const Solved::Answer& answer) {
@@ -256,8 +262,8 @@ std::string sweep_section(const Sweep& sweep) {
     columns.push_back({sweep.axes[a].substr(sweep.axes[a].rfind('.') + 1), has_numbers(sweep, a)});
   const std::string cost = sweep.currency.empty() ? "cost" : "cost, " + sweep.currency;
   for (const std::string& title :
-       {std::string("wall clock"), std::string("utilisation"), std::string("bytes sent per site and round"),
-        cost, std::string("kWh"), std::string("perplexity")})
+       {std::string("wall clock"), cost, std::string("utilisation"),
+        std::string("bytes sent per site and round"), std::string("kWh"), std::string("perplexity")})
     columns.push_back({title, true});
   columns.push_back({"problem"});
   std::vector<Row> rows;
@@ -269,11 +275,12 @@ std::string sweep_section(const Sweep& sweep) {
     const auto known = [](const std::optional<double>& value) {
       return value ? fmt::format("{:.4g}", *value) : "";
     };
+    // What decides comes first: a phone shows the first columns.
     cells.insert(cells.end(), {possible ? human_time(row.wall_clock_s) : "",
+                               row.cost ? fmt::format("{:.2f}", *row.cost) : "",
                                possible ? human_percent(row.compute_utilization) : "",
                                possible ? human_bytes(row.bytes_sent_per_site_per_round) : "",
-                               row.cost ? fmt::format("{:.2f}", *row.cost) : "", known(row.energy_kwh),
-                               known(row.perplexity), row.problem});
+                               known(row.energy_kwh), known(row.perplexity), row.problem});
     rows.push_back(cells);
   }
   html += heading(3, "Rows") + table(rows.size() < sweep.rows.size()

@@ -316,7 +316,8 @@ TEST_CASE("a mistake is named, and no page is written") {
               remedy);
   refused(changed("/schema", "fomoe.cost/1"),
           "bad.json:1: schema: got \"fomoe.cost/1\"; expected \"fomoe.run/1\" or \"fomoe.plan/1\" or "
-          "\"fomoe.wan/1\" or \"fomoe.compare/1\" or \"fomoe.sweep/1\" or \"fomoe.solve/1\"" +
+          "\"fomoe.wan/1\" or \"fomoe.compare/1\" or \"fomoe.sweep/1\" or \"fomoe.solve/1\" or "
+          "\"fomoe.validation/1\"" +
               remedy);
   refused(changed("/wall_clock_s", -1),
           "bad.json: wall_clock_s: got -1; expected seconds of zero or more" + remedy);
@@ -357,5 +358,5 @@ TEST_CASE("the examples of report --help run when pasted") {
     must_run(folder.path(), "sh -c '" + line + "'");
     ++lines;
   }
-  CHECK(lines == 2);
+  CHECK(lines == 3);
 }
