@@ -34,6 +34,8 @@ Plan read_plan(const std::string& path, const Json& document) {
   Plan plan;
   plan.path = path;
   plan.minimise = json.text("minimise");
+  if (plan.minimise != "time" && plan.minimise != "cost" && plan.minimise != "energy")
+    json.refuse_value("minimise", json.at("minimise", ""), "\"time\", \"cost\" or \"energy\"");
   if (json.has("currency") && !json.at("currency", "").is_null()) plan.currency = json.text("currency");
   plan.basis = json.text("basis");
   plan.why_no_choice = json.text("why_no_choice");

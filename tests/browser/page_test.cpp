@@ -1,47 +1,15 @@
 // Tests that the pages of `fomoe report` draw in a real browser and write no messages to its console.
 #include <doctest/doctest.h>
 
-#include <sstream>
 #include <string>
 
-#include "tests/experiments/run_fomoe.hpp"
+#include "tests/browser/browser.hpp"
 
 namespace {
 
 using namespace fomoe::tests;
 
 const std::string kTwoSites = FOMOE_SOURCE_DIR "/experiments/scenarios/two-sites.toml";
-
-void must_run(const Folder& folder, const std::string& command) {
-  const Ran ran = run_in(folder.path(), command);
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-}
-
-struct Shown {
-  std::string dom;       // the document after its scripts have run
-  std::string messages;  // the lines that the scripts wrote to the console
-};
-
-/// Loads a file of the folder in Chromium, which gets a profile of its own, and returns the page.
-Shown shown(const Folder& folder, const std::string& name) {
-  const Ran ran = run_in(
-      folder.path(),
-      "'" FOMOE_CHROMIUM "' --headless --no-sandbox --disable-gpu --user-data-dir='" + (folder / "profile") +
-          "' --enable-logging=stderr --virtual-time-budget=5000 --dump-dom 'file://" + (folder / name) + "'");
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  Shown page = {ran.out, ""};
-  std::istringstream lines(ran.err);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("CONSOLE") != std::string::npos) page.messages += line + '\n';
-  }
-  return page;
-}
-
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
 
 }  // namespace
 
