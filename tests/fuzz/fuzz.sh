@@ -4,8 +4,16 @@
 # Exit status 1 if any reader fails. The inputs that failed are then in build/fuzz/findings; repeat one with
 #   FOMOE_READER=NAME build/fuzz/bin/fuzz_readers build/fuzz/findings/NAME-…
 # MINIMISE=1 keeps what is needed to reach the same code, at most 2 kB an input, in tests/fuzz/corpus.
+#   tests/fuzz/fuzz.sh --total    prints the executions of all runs since build/fuzz was made (build/fuzz/executions.csv)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+runs=build/fuzz/executions.csv
+if [ "${1:-}" = --total ]; then
+  awk -F, '{ count[$2] += $3; all += $3; time[$2] += $4; found += $5 }
+           END { for (name in count) printf "%-16s %12d executions in %7d s\n", name, count[name], time[name] | "sort"
+                 close("sort"); printf "%-16s %12d, %d findings\n", "all", all, found }' $runs
+  exit
+fi
 seconds=${1:-60}
 shift || true
 
@@ -18,14 +26,14 @@ mkdir -p build/fuzz/findings build/fuzz/corpus build/fuzz/logs
 # A dictionary of the words that the readers look for: the keys of scenarios, and the texts in the readers' sources.
 {
   build/fuzz/bin/fomoe list keys | grep -oE '^ *[a-z_]+(\.[a-z_]+)?' | tr -d ' ' | tr . '\n'
-  grep -rhoE '"[A-Za-z_#][A-Za-z0-9_ ./:-]{1,40}"' experiments/{files,json,model_files,results,scenario,step_profiles,probe,report,text,sweep} trainer/{grid,data,comm/digest.cpp} --include='*.cpp' | tr -d '"'
+  grep -rhoE '"[A-Za-z_#][A-Za-z0-9_ ./:-]{1,40}"' experiments/{files,json,model_files,results,scenario,step_profiles,probe,report,text,sweep} trainer/{grid,data,io,comm/digest.cpp} --include='*.cpp' | tr -d '"'
   printf '%s\n' 10Gbps 420ms 40% 2.50USD 1e308 -0 nan inf 1e-320 9223372036854775808 '[[' ']]' '{}' '[]' '..' '/decade'
 } | sort -u | awk 'NF { gsub(/\\/, "\\\\"); print "\"" $0 "\"" }' >build/fuzz/words.dict
 
 readers=("$@")
 [ ${#readers[@]} -gt 0 ] || mapfile -t readers < <($program | cut -d' ' -f1)
 failed=0
-printf '%-14s %12s %9s %7s %9s  %s\n' reader executions exec/s corpus 'MiB most' findings
+printf '%-16s %12s %9s %7s %9s  %s\n' reader executions exec/s corpus 'MiB most' findings
 for reader in "${readers[@]}"; do
   corpus=build/fuzz/corpus/$reader committed=tests/fuzz/corpus/$reader log=build/fuzz/logs/$reader
   mkdir -p "$corpus" "$committed"
@@ -33,6 +41,8 @@ for reader in "${readers[@]}"; do
   cp -n $($program | awk -v name="$reader" '$1 == name { for (i = 2; i <= NF; ++i) print $i }' | while read -r glob; do compgen -G "$glob" || true; done) "$corpus" 2>/dev/null || true
   before=$(find build/fuzz/findings -name "$reader-*" | wc -l)
   # A finding ends the program, which then starts again until the time is over.
+  begun=build/fuzz/logs/$reader.begun start=$SECONDS
+  touch "$begun"
   end=$((SECONDS + seconds)) total=0 most=0
   while [ $SECONDS -lt $end ]; do
     status=0
@@ -40,13 +50,19 @@ for reader in "${readers[@]}"; do
       -dict=build/fuzz/words.dict -print_final_stats=1 -close_fd_mask=1 -artifact_prefix="build/fuzz/findings/$reader-" "$corpus" "$committed" 2>"$log" || status=$?
     total=$((total + $(awk '/number_of_executed_units/ { n = $2 } END { print n + 0 }' "$log")))
     most=$(awk -v most=$most '/peak_rss_mb/ { if ($2 > most) most = $2 } END { print most }' "$log")
-    [ $status -eq 0 ] && break
+    ended=$status
+    # A busy machine, or one that slept, makes an input look slow. It counts only if it is slow again.
+    while read -r slow; do
+      if FOMOE_READER=$reader timeout 60 $program -timeout=10 -close_fd_mask=1 "$slow" >/dev/null 2>&1 </dev/null; then rm "$slow" && status=0; fi
+    done < <(find build/fuzz/findings \( -name "$reader-timeout-*" -o -name "$reader-slow-unit-*" \) -newer "$begun")
+    [ $ended -eq 0 ] && break
     cp "$log" "$log.finding"
     [ $(($(find build/fuzz/findings -name "$reader-*" | wc -l) - before)) -lt 5 ] || break
   done
   findings=$(($(find build/fuzz/findings -name "$reader-*" | wc -l) - before))
   [ "$findings" -eq 0 ] && [ $status -eq 0 ] || failed=1
-  printf '%-14s %12d %9d %7d %9d  %s\n' "$reader" $total $((total / (seconds > 0 ? seconds : 1))) "$(find "$corpus" -type f | wc -l)" "$most" "$findings"
+  echo "$(date -I),$reader,$total,$((SECONDS - start)),$findings" >>$runs
+  printf '%-16s %12d %9d %7d %9d  %s\n' "$reader" $total $((total / (SECONDS > start ? SECONDS - start : 1))) "$(find "$corpus" -type f | wc -l)" "$most" "$findings"
   if [ -n "${MINIMISE:-}" ]; then
     rm -rf "build/fuzz/minimised/$reader" && mkdir -p "build/fuzz/minimised/$reader"
     FOMOE_READER=$reader $program -merge=1 -max_len=2048 -close_fd_mask=1 "build/fuzz/minimised/$reader" "$committed" "$corpus" >/dev/null 2>&1 || true

@@ -10,7 +10,6 @@
 #include "experiments/probe/iperf3_json.hpp"
 #include "experiments/probe/line_socket.hpp"
 #include "experiments/probe/site.hpp"
-#include "platforms/support/whole_file.hpp"
 #include "platforms/wan/relay/frame.hpp"
 #include "tests/fuzz/readers.hpp"
 #include "trainer/comm/digest.hpp"
@@ -21,9 +20,8 @@ namespace {
 
 using Line = probe::LineSocket;
 
-/// A connection over which the bytes of the file arrive; the other end is then closed.
-Line arriving(const std::string& path) {
-  const std::string bytes = whole_file(path).value();
+/// A connection over which the bytes arrive; the other end is then closed.
+Line arriving(const std::string& bytes) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw std::logic_error("socketpair");
   // The socket's buffer holds the bytes, of which the fuzzer makes at most 64 KiB.
@@ -32,8 +30,8 @@ Line arriving(const std::string& path) {
   return Line(probe::Socket(ends[1]));
 }
 
-void receive_lines(const std::string& path) {
-  Line connection = arriving(path);
+void receive_lines(const std::string& bytes) {
+  Line connection = arriving(bytes);
   try {
     while (connection.receive(probe::now_s() + 1)) {
     }
@@ -43,12 +41,11 @@ void receive_lines(const std::string& path) {
 
 // A site obeys rank 0: requests to measure would start iperf3 or connect to other machines, so that only
 // texts without them are tried.
-void serve(const std::string& path) {
-  const std::string bytes = whole_file(path).value();
+void serve(const std::string& bytes) {
   for (const char* word : {"ping", "send", "receive", "echo", "\\u"}) {
     if (bytes.find(word) != std::string::npos) return;
   }
-  Line connection = arriving(path);
+  Line connection = arriving(bytes);
   try {
     (void)probe::serve_site(connection, 5201);
   } catch (const probe::ConnectionLost&) {
@@ -56,7 +53,7 @@ void serve(const std::string& path) {
 }
 
 // Rank 0 waits for two sites. The bytes are the first message of the second one.
-void first_message(const std::string& path) {
+void first_message(const std::string& bytes) {
   const auto listener = probe::listen_on(0);
   sockaddr_storage address{};
   socklen_t length = sizeof address;
@@ -64,33 +61,31 @@ void first_message(const std::string& path) {
   const int client = ::socket(address.ss_family, SOCK_STREAM, 0);
   if (::connect(client, reinterpret_cast<const sockaddr*>(&address), length) != 0)
     throw std::logic_error("connect");
-  const std::string bytes = whole_file(path).value();
   (void)!::write(client, bytes.data(), bytes.size());
   ::shutdown(client, SHUT_WR);
   try {
-    (void)probe::gather_sites(*listener, {0, 2, "one", "host", "127.0.0.1", "3.12"}, arriving(path),
+    (void)probe::gather_sites(*listener, {0, 2, "one", "host", "127.0.0.1", "3.12"}, arriving(bytes),
                               probe::now_s() + 0.02);
   } catch (const std::runtime_error&) {  // documented: SiteLost and std::runtime_error
   }
   ::close(client);
 }
 
-void read_iperf3(const std::string& path) {
+void read_iperf3(const std::string& bytes) {
   try {
-    (void)probe::read_iperf3(whole_file(path).value());
+    (void)probe::read_iperf3(bytes);
   } catch (const probe::Iperf3Error&) {
   }
 }
 
-void read_frame(const std::string& path) {
-  const std::string bytes = whole_file(path).value();
+void read_frame(const std::string& bytes) {
   (void)platforms::wan::parse_frame(std::as_bytes(std::span(bytes)));
 }
 
-void read_digest(const std::string& path) {
+void read_digest(const std::string& bytes) {
   trainer::Digest digest;
   try {
-    digest = trainer::digest_from_json(whole_file(path).value());
+    digest = trainer::digest_from_json(bytes);
   } catch (const std::exception&) {  // documented
     return;
   }
@@ -98,12 +93,12 @@ void read_digest(const std::string& path) {
 }
 
 constexpr Reader kReaders[] = {
-    {"probe-lines", "lines", receive_lines, ""},
-    {"probe-site", "requests", serve, ""},
-    {"probe-hello", "hello", first_message, ""},
-    {"probe-iperf3", "iperf3.json", read_iperf3, "tests/experiments/data/iperf3/*.json"},
-    {"relay-frame", "frame", read_frame, ""},
-    {"digest", "digest.json", read_digest, ""},
+    {"probe-lines", nullptr, receive_lines, ""},
+    {"probe-site", nullptr, serve, ""},
+    {"probe-hello", nullptr, first_message, ""},
+    {"probe-iperf3", nullptr, read_iperf3, "tests/experiments/data/iperf3/*.json"},
+    {"relay-frame", nullptr, read_frame, ""},
+    {"digest", nullptr, read_digest, ""},
 };
 
 }  // namespace
