@@ -2,6 +2,7 @@
 // to stderr. It exits with 0 on success, 2 if the user's input is wrong, and 1 on any other error.
 #include <malloc.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -83,6 +84,7 @@ void write_whole_lines() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes (ulimit -f) is then an error of the write
   keep_freed_memory();
   write_whole_lines();
   try {
