@@ -2,6 +2,7 @@
 """Puts one fault at a time into the sources and runs the tests that should see it.
 
     mutate.py [--number 100] [--seed 1] [--folders costmodel sim]   tries the next faults of the seed's order and extends the table
+    mutate.py --folders trainer --paths 'trainer/(store|grid|data)/'  the same for the files whose names match
     mutate.py --survivors                                           tries those again that no test saw, with the tests as they are now
     mutate.py --summary                                             prints the shares
 
@@ -30,6 +31,7 @@ TABLE = pathlib.Path(__file__).with_name("results.csv")
 COLUMNS = ["file", "line", "column", "change", "seen_by", "why", "code"]
 # In this order: the first program sees most faults within seconds.
 PROGRAMS = {"costmodel": ["test_costmodel", "test_sim"], "sim": ["test_sim"], "trainer": ["test_trainer"]}
+OPTIONS = {"test_trainer": ["--test-suite-exclude=slow"]}  # as ctest runs it
 # ctest draws 200 cases for each property. Fewer see almost all faults, and --survivors draws 200.
 CASES, CASES_FOR_SURVIVORS = 30, 200
 
@@ -98,7 +100,7 @@ class Copy:
 
     def run(self, program, limit_s, *options):
         """What the program saw: the name of its first failed case, how it ended, or nothing."""
-        command = ["nice", self.folder / program, "--abort-after=1", "--no-colors=true", *options]
+        command = ["nice", self.folder / program, "--abort-after=1", "--no-colors=true", *OPTIONS.get(program, []), *options]
         environment = {**os.environ, "RC_PARAMS": f"seed=20261120 max_success={self.cases}"}
         # A fault may make a program allocate without end.
         limited = ["prlimit", f"--as={8 << 30}", *command]
@@ -147,11 +149,14 @@ def key_of(row):
     return row["file"], row["code"], row["column"], row["change"]  # not the line number: other lines may be added
 
 
-def drawn(copy, folders, seed):
-    """All faults of the folders, in the order of the seed."""
+def drawn(copy, folders, paths, seed):
+    """All faults of the folders' files that match, in the order of the seed."""
     places = []
     for folder in folders:
         for path in sorted((copy.source / folder).rglob("*.cpp")):
+            name = str(path.relative_to(copy.source))
+            if not re.search(paths, name) or name not in copy.compile:  # files of another kind of build
+                continue
             text = path.read_text()
             lines = text.split("\n")
             for fault in faults.of_text(text):
@@ -180,6 +185,7 @@ def main():
     parser.add_argument("--number", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folders", nargs="+", default=["costmodel", "sim"])
+    parser.add_argument("--paths", default="", help="regular expression: only files whose path has a match")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help="a build of the working tree, which is brought up to date")
     parser.add_argument("--copy", type=pathlib.Path, default=ROOT / "build/mutation", help="folder of the snapshot")
     parser.add_argument("--survivors", action="store_true")
@@ -193,7 +199,7 @@ def main():
     copy.prepare(values.build.resolve(), values.folders, programs)
     known = {key_of(row): row for row in rows}
     left = values.number
-    for row, fault in drawn(copy, values.folders, values.seed):
+    for row, fault in drawn(copy, values.folders, values.paths, values.seed):
         found = known.get(key_of(row))
         if left == 0 and not values.survivors:
             break
