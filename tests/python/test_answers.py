@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import typing
@@ -10,6 +12,9 @@ import fomoe
 import pytest
 
 from test_fomoe import PROGRAM, SCENARIO, program
+
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def names_of(answer_type):
@@ -99,7 +104,11 @@ def test_html_for_notebooks():
     # Names come from the user's files.
     page = fomoe.compare(SCENARIO, [{"name": "<b>bold</b>"}])._repr_html_()
     assert "&lt;b&gt;" in page and "<b>" not in page
-    assert "<table>" in fomoe.plan(SCENARIO, vary={"strategy.method": ["ddp"]}, top=1)._repr_html_()
+    prices = {"prices.file": str(ROOT / "experiments/data/prices-example.toml")}
+    page = fomoe.compare(SCENARIO, [{"strategy.local_steps": 64, "strategy.method": "diloco"}], set=prices)._repr_html_()
+    assert "<td>diloco K=64</td>" in page and re.search(r"<td>\d+\.\d\d USD</td>", page)
+    page = fomoe.plan(SCENARIO, vary={"strategy.method": ["ddp"]}, top=1, set=prices)._repr_html_()
+    assert "<th>wall clock</th><th>cost</th>" in page and re.search(r"<td>\d+\.\d\d USD</td>", page)
     assert "<table>" in fomoe.solve(SCENARIO, "platform.bandwidth")._repr_html_()
 
 
@@ -121,6 +130,11 @@ def test_plots():
     assert total == pytest.approx([case.report.wall_clock_s / 3600 for case in comparison.cases], rel=0.01)
     plan = fomoe.plan(SCENARIO, vary={"strategy.method": ["ddp", "diloco"]}, top=3)
     assert len(plan.plot().patches) == len(plan.frontier)
+    axes = fomoe.compare(SCENARIO, [{}, {"strategy.local_steps": 4, "strategy.payload_dtype": "bf16", "strategy.collective": "ring"}]).plot()
+    assert "K=4 payload_dtype=bf16 collective=ring" in [label.get_text() for label in axes.get_yticklabels()]
+    # No name is cut off at the edge of the picture, however long it is.
+    axes.figure.canvas.draw()
+    assert all(label.get_window_extent().x0 >= 0 for label in axes.get_yticklabels())
     matplotlib.pyplot.close("all")
 
 

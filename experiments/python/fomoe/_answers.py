@@ -164,7 +164,7 @@ class Recommendation(Answer):
         return _plots.recommendation(self, ax)
 
     def _repr_html_(self) -> str:
-        return _html.table(self._rows(), _html.PLAN_COLUMNS)
+        return _html.recommendation(self)
 
 
 class Solution(Answer):

@@ -6,9 +6,7 @@ import html
 from typing import Any, Iterable, Mapping, Sequence
 
 MOST_ROWS = 20  # of a long table, the first ones
-SWEEP_COLUMNS = ("wall_clock_s", "compute_utilization", "bytes_sent_per_site_per_round", "cost_total", "limited_by")
-PLAN_COLUMNS = ("method", "local_steps", "expert_overlap", "payload_dtype", "collective", "value", "compute_utilization",
-                "exposed_share", "bytes_sent_per_site_per_round", "problem")
+SWEEP_COLUMNS = ("wall_clock_s", "cost_total", "currency", "compute_utilization", "bytes_sent_per_site_per_round", "limited_by")
 
 
 def duration(seconds: float) -> str:
@@ -53,9 +51,42 @@ def report(answer: Mapping[str, Any]) -> str:
     return f"<table><tbody>{_rows(lines)}</tbody></table>"
 
 
+def money(amount: float | None, currency: str | None) -> str | None:
+    return None if amount is None else f"{amount:.2f} {currency}"
+
+
+def short_case(case: str) -> str:
+    """"diloco K=64" for 'strategy.method="diloco" strategy.local_steps=64'; the method comes first."""
+    method, rest = "", []
+    for word in case.split():
+        key, equals, value = word.partition("=")
+        name, value = key.rpartition(".")[2], value.strip('"')
+        if not equals or "." not in key:
+            return case
+        if key == "strategy.method":
+            method = value
+        else:
+            rest.append({"local_steps": "K", "expert_overlap": "O_e"}.get(name, name) + "=" + value)
+    return " ".join([method, *rest]).strip() or "(unchanged)"
+
+
+def recommendation(answer: Mapping[str, Any]) -> str:
+    rows = [{"method": row["method"], "K": row["local_steps"], "O_e": row["expert_overlap"],
+             "wall clock": duration(row["simulated"]["wall_clock_s"]),
+             "cost": money(row["simulated"].get("cost_total"), row["simulated"].get("currency")),
+             "energy, kWh": row["simulated"].get("energy_kwh"), "perplexity": row.get("perplexity"),
+             "GPUs compute": f"{100 * row['compute_utilization']:.1f} %", "wire": row["payload_dtype"],
+             "collective": row["collective"], "sites": len(row["sites"]),
+             "MB sent per site and round": row["bytes_sent_per_site_per_round"] / 1e6, "problem": row["problem"]}
+            for row in answer["frontier"]]
+    return table(rows, rows[0] if rows else ())
+
+
 def comparison(answer: Mapping[str, Any]) -> str:
-    rows = [{"case": case["case"] or "(unchanged)", "wall clock": duration(case["report"]["wall_clock_s"]),
+    costs = [case["report"].get("cost", {}) for case in answer["cases"]]
+    rows = [{"case": short_case(case["case"]), "wall clock": duration(case["report"]["wall_clock_s"]),
+             "cost": money(cost.get("cost_total"), cost.get("currency")),
              "GPUs compute": f"{100 * case['report']['compute_utilization']:.1f} %",
              "MB sent per site and round": case["report"]["bytes_sent_per_site_per_round"] / 1e6,
-             "problem": case["problem"]} for case in answer["cases"]]
+             "problem": case["problem"]} for case, cost in zip(answer["cases"], costs)]
     return table(rows, rows[0])

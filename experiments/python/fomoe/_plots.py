@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
+from ._html import short_case
+
 PARTS = (("compute_s", "compute"), ("exposed_communication_s", "exposed communication"), ("idle_s", "idle"))
 
 
@@ -14,7 +16,7 @@ def _axes(ax: Any) -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("plot() needs the library matplotlib; install it with: pip install matplotlib") from error
-    return plt.subplots()[1]
+    return plt.subplots(layout="constrained")[1]  # long names have room
 
 
 def _stacked(ax: Any, names: Sequence[str], parts: Sequence[tuple[str, Sequence[float]]]) -> None:
@@ -24,7 +26,7 @@ def _stacked(ax: Any, names: Sequence[str], parts: Sequence[tuple[str, Sequence[
         left = [a + b for a, b in zip(left, values)]
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
-    ax.legend()
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(parts), frameon=False)  # covers no bar
 
 
 def round_parts(report: Mapping[str, Any], ax: Any) -> Any:
@@ -40,7 +42,7 @@ def comparison(answer: Mapping[str, Any], ax: Any) -> Any:
     ax = _axes(ax)
     cases = answer["cases"]
     rounds = [case["report"]["round"] for case in cases]
-    _stacked(ax, [case["case"] or "(unchanged)" for case in cases],
+    _stacked(ax, [short_case(case["case"]) for case in cases],
              [(label, [part[key] * part["count"] / 3600 for part in rounds]) for key, label in PARTS])
     ax.set_xlabel("wall clock (h)")
     return ax
@@ -49,8 +51,9 @@ def comparison(answer: Mapping[str, Any], ax: Any) -> Any:
 def recommendation(answer: Mapping[str, Any], ax: Any) -> Any:
     ax = _axes(ax)
     rows = answer["frontier"]
-    names = [f"{row['method']}, K = {row['local_steps']}, {row['payload_dtype']}" for row in rows]
-    scale, unit = {"time": (3600, "wall clock (h)"), "cost": (1, "cost"), "energy": (1, "energy (kWh)")}[answer["minimise"]]
+    names = [f"{row['method']} K={row['local_steps']} {row['payload_dtype']}" for row in rows]
+    cost = f"cost ({answer.get('currency')})"
+    scale, unit = {"time": (3600, "wall clock (h)"), "cost": (1, cost), "energy": (1, "energy (kWh)")}[answer["minimise"]]
     ax.barh(range(len(rows)), [row["value"] / scale for row in rows])
     ax.set_yticks(range(len(rows)), names)
     ax.invert_yaxis()
