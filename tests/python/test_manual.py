@@ -41,20 +41,33 @@ def test_the_manual_is_built_and_all_links_lead_somewhere():
     commands = (site / "reference/commands.html").read_text()
     assert "fomoe simulate" in commands and "--sensitivity" in commands and "fomoe profile scale" in commands
     assert "expert_overlap" in (site / "reference/keys.html").read_text()
-    tutorial = (site / "tutorial.html").read_text()
-    assert "@@" not in tutorial and "wall clock" in tutorial
+    for page in (ROOT / "tools/manual/pages").rglob("*.md"):
+        written = (ROOT / "build/manual/docs" / page.relative_to(ROOT / "tools/manual/pages")).read_text()
+        assert "@@" not in written, page
+        # Each command that a page wants answered is there with its answer.
+        for command in re.findall(r"^@@\S* (fomoe .*)$", page.read_text(), re.MULTILINE):
+            assert f"```bash\n{command}\n```" in written, (page, command)
+            if "--output" not in command:
+                assert f"{command}\n```\n\n```text\n" in written, (page, command)
+    assert "wall clock" in (site / "tutorial.html").read_text()
+    assert re.search(r"cost +1\.\d\d EUR", (site / "howto/my-prices.html").read_text())
 
 
 @pytest.fixture
 def small(tmp_path):
     """A repository with the same table of contents and short pages."""
     shutil.copytree(ROOT / "tools/manual", tmp_path / "tools/manual")
+    model = "experiments/models/qwen3-30b-a3b.json"
+    (tmp_path / model).parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / model, tmp_path / model)
+    pages = "".join(page.read_text() for page in (tmp_path / "tools/manual/pages").rglob("*.md"))
+    headings = "".join(f"## {anchor}\n\nText.\n\n" for anchor in sorted(set(re.findall(r"\.md#([\w-]+)", pages))))
     shutil.copytree(ROOT / "experiments/python/fomoe", tmp_path / "experiments/python/fomoe",
                     ignore=shutil.ignore_patterns("__pycache__"))
     for name in re.findall(r": (\S+\.md)$", (ROOT / "tools/manual/mkdocs.yml").read_text(), re.MULTILINE):
         if (ROOT / name).exists():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text("# Title\n\n## Step times\n\nText.\n")
+            (tmp_path / name).write_text(f"# Title\n\n{headings}")
     return tmp_path
 
 

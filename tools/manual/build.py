@@ -66,13 +66,37 @@ def answer(fomoe, *arguments, folder=ROOT):
     return ran.stdout
 
 
-def tutorial(fomoe):
-    """Each line "@@fomoe …" of the tutorial becomes the answer of that command to the tutorial's own scenario."""
-    text = (HERE / "pages/tutorial.md").read_text()
-    with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "mine.toml").write_text(re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1])
-        return re.sub(r"^@@fomoe (.*)$", lambda found: f"```text\n{answer(fomoe, *found[1].split(), folder=folder)}```", text,
-                      flags=re.MULTILINE)
+def with_answers(fomoe, page, scenario):
+    """The page, in which each line "@@ fomoe …" has become that command and its answer; "@@8 fomoe …" gives the first 8 lines of
+    the answer, and "@@:A|B fomoe …" the lines that begin with A or B. The commands run in a folder with the files that the page
+    tells the reader to save, the tutorial's scenario as mine.toml, and the config.json of a model."""
+    text = (HERE / "pages" / page).read_text()
+    with tempfile.TemporaryDirectory() as parent:
+        folder = pathlib.Path(parent, "my-model")  # answers name a model by its folder
+        folder.mkdir()
+        shutil.copyfile(ROOT / "experiments/models/qwen3-30b-a3b.json", pathlib.Path(folder, "config.json"))
+        saved = re.findall(r"Save this as `([\w.-]+)`.*?\n```\w*\n(.*?)```", text, re.DOTALL)
+        for name, content in [("mine.toml", scenario), *saved]:
+            pathlib.Path(folder, name).write_text(content)
+
+        def replace(found):
+            lines = answer(fomoe, *found[2].split(), folder=folder).splitlines()
+            if found[1].startswith(":"):
+                shown = [line for line in lines if re.match(found[1][1:], line)]
+            else:
+                most = int(found[1] or len(lines))
+                shown = lines[:most] + ["…"] * (len(lines) > most)
+            command = f"```bash\nfomoe {found[2]}\n```\n"
+            return command + ("\n```text\n" + "\n".join(shown) + "\n```" if shown else "")
+
+        return re.sub(r"^@@(\d*|:\S+) fomoe (.*)$", replace, text, flags=re.MULTILINE)
+
+
+def own_pages(fomoe):
+    """The pages of this folder, by their names in the manual."""
+    scenario = re.search(r"```toml\n(.*?)```", (HERE / "pages/tutorial.md").read_text(), re.DOTALL)[1]
+    paths = sorted(path.relative_to(HERE / "pages").as_posix() for path in (HERE / "pages").rglob("*.md"))
+    return {page: with_answers(fomoe, page, scenario) for page in paths}
 
 
 def commands_page(fomoe):
@@ -119,7 +143,7 @@ def main():
     fomoe = os.path.abspath(parser.parse_args().fomoe)
     shutil.rmtree(OUT, ignore_errors=True)
     copied, named = pages()
-    written = {"tutorial.md": tutorial(fomoe), "reference/commands.md": commands_page(fomoe), "reference/keys.md": keys_page(fomoe),
+    written = {**own_pages(fomoe), "reference/commands.md": commands_page(fomoe), "reference/keys.md": keys_page(fomoe),
                "reference/methods.md": f"# Methods\n\n```text\n{answer(fomoe, 'list', 'methods', '--details')}```\n",
                "reference/python.md": python_page()}
     missing = [f"mkdocs.yml: {name}: no such page" for name in named if name not in copied and name not in written]
