@@ -269,14 +269,15 @@ void Executor::come_back(NodeId node) {
                              " s; failures.policy = \"wait\" goes back to a checkpoint instead");
   const double start_s = fluid_.now();
   timeline_.sent.add(donor, node, static_cast<double>(bytes));
-  fluid_.after(transport_.wait_s(donor, node, bytes, {1, 1}), [this, node, n, donor, bytes, start_s, epoch] {
-    if (epoch != epoch_[n]) return;
-    transport_.send(donor, node, bytes, nullptr, [this, node, n, start_s, epoch] {
-      if (epoch != epoch_[n]) return;
-      timeline_.flows.push_back({node, static_cast<std::int64_t>(at_[n]), start_s, fluid_.now()});
-      fetched(node);
-    });
-  });
+  fluid_.after(
+      transport_.wait(donor, node, bytes, {1, 1}).seconds, [this, node, n, donor, bytes, start_s, epoch] {
+        if (epoch != epoch_[n]) return;
+        transport_.send(donor, node, bytes, nullptr, [this, node, n, start_s, epoch] {
+          if (epoch != epoch_[n]) return;
+          timeline_.flows.push_back({node, static_cast<std::int64_t>(at_[n]), start_s, fluid_.now()});
+          fetched(node);
+        });
+      });
 }
 
 void Executor::fetched(NodeId node) {

@@ -106,6 +106,12 @@ class Simulation {
     } else {
       execute_classes();
     }
+    for (const costmodel::Outage& outage : simulation_.attendance.outages) {
+      if (outage.start_s < run_.report.wall_clock_s) continue;
+      run_.report.notes.push_back("the outage of " +
+                                  scenario_.platform.sites[static_cast<std::size_t>(outage.site)].name +
+                                  " begins after the end of the run");
+    }
     run_.report.executor = "simulated";
     return std::move(run_);
   }

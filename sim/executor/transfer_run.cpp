@@ -124,23 +124,39 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.channel.flows[index];
     const bool sender = flow.from == node;
-    const double wait_s =
-        sender ? transport_.wait_s(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow)) : 0;
-    if (sender) run.lead_s[index] = wait_s + overhead_s;
-    if (sender && transport_.departs_early(flow.from, flow.to)) {
-      const double before_s = wait_s - fluid_.latency_s(flow.from, flow.to);
-      if (before_s > 0) {
-        fluid_.after(before_s, [this, channel, index] { depart(channel, index); });
-      } else {
-        depart(channel, index);
-      }
-    }
-    if (wait_s > 0) {
-      fluid_.after(wait_s, [this, channel, index, sender] { end_ready(channel, index, sender); });
-    } else {
+    if (!sender) {
       end_ready(channel, index, sender);
+      continue;
+    }
+    const Wait wait = transport_.wait(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow));
+    run.lead_s[index] = wait.seconds + overhead_s;
+    if (transport_.departs_early(flow.from, flow.to)) {
+      const double latency_s = fluid_.latency_s(flow.from, flow.to);
+      ramp_up(channel, index, wait.seconds - latency_s, latency_s, wait.ramp);
+    } else if (wait.seconds > 0) {
+      fluid_.after(wait.seconds, [this, channel, index] { end_ready(channel, index, true); });
+    } else {
+      end_ready(channel, index, true);
     }
   }
+}
+
+/// Departs after `wait_s`. The flow may then have a larger share of the links than when its ramp began, since
+/// flows with lower latencies have ended; its window grows further before it departs.
+void TransferRun::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s, double latency_s,
+                          Ramp ramp) {
+  if (abandoned_) return;
+  if (wait_s <= 0) {
+    depart(channel, index);
+    fluid_.after(latency_s, [this, channel, index] { end_ready(channel, index, true); });
+    return;
+  }
+  fluid_.after(wait_s, [this, channel, index, latency_s, ramp]() mutable {
+    const Flow& flow = channels_[channel].channel.flows[index];
+    const double longer_s = abandoned_ ? 0 : transport_.longer_ramp_s(flow.from, flow.to, ramp);
+    channels_[channel].lead_s[index] += longer_s;
+    ramp_up(channel, index, longer_s, latency_s, ramp);
+  });
 }
 
 void TransferRun::depart(std::uint32_t channel, FlowIndex index) {

@@ -60,6 +60,7 @@ class TransferRun {
                                        std::int32_t step) const;
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
+  void ramp_up(std::uint32_t channel, FlowIndex flow, double wait_s, double latency_s, Ramp ramp);
   void depart(std::uint32_t channel, FlowIndex flow);
   void end_ready(std::uint32_t channel, FlowIndex flow, bool sender);
   void flow_ended(std::uint32_t channel, FlowIndex flow);

@@ -58,36 +58,55 @@ void Connections::close_all() {
   }
 }
 
-double Connections::wait_s(NodeId from, NodeId to, std::int64_t bytes, const ConcurrentFlows& concurrent,
-                           double now_s) {
+double Connections::share(NodeId from, NodeId to, const ConcurrentFlows& concurrent) const {
   const int a = site(from), b = site(to);
-  if (a == b) return 0;  // inside a site
-  const platforms::Path& path = platform_().path(a, b);
-  double wait_s = path.latency_s;
-  if (connections_.empty()) return wait_s;
+  const platforms::Platform& platform = platform_();
+  return std::min({platform.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / concurrent.sent,
+                   platform.route_bytes_per_s(a, b),
+                   platform.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / concurrent.received,
+                   cap_bytes_per_s(from, to)});
+}
+
+Wait Connections::wait(NodeId from, NodeId to, std::int64_t bytes, const ConcurrentFlows& concurrent,
+                       double now_s) {
+  const int a = site(from), b = site(to);
+  if (a == b) return {};  // inside a site
+  double wait_s = platform_().path(a, b).latency_s;
+  if (connections_.empty()) return {wait_s, {}};
   Connection& used = connection(from, to);
   if (network_.jitter_s > 0) {
     wait_s += network_.jitter_s * draw(from, to, used.draws++);
   }
   const double round_trip = round_trip_s(a, b);
-  const double bytes_per_s =
-      std::min({platform_().sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / concurrent.sent,
-                platform_().route_bytes_per_s(a, b),
-                platform_().sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / concurrent.received,
-                cap_bytes_per_s(from, to)});
-  if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
+  Ramp ramp{0, bytes, share(from, to, concurrent), 0};
+  if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, ramp.bytes_per_s * round_trip);
   if (network_.initial_window_bytes) {
     if (used.flows == 0) used.window_bytes = costmodel::first_window_bytes(network_);
     if (used.outstanding_bytes == 0)
       used.window_bytes =
           costmodel::after_idle_bytes(network_, used.window_bytes, now_s - used.last_sent_s, round_trip);
-    wait_s += costmodel::slow_start_s(network_, used.window_bytes, static_cast<double>(bytes), bytes_per_s,
-                                      round_trip);
+    ramp.window_bytes = used.window_bytes;
+    ramp.waited_s = costmodel::slow_start_s(network_, ramp.window_bytes, static_cast<double>(bytes),
+                                            ramp.bytes_per_s, round_trip);
   }
   ++used.flows;
   used.outstanding_bytes += bytes;
   used.last_sent_s = std::max(used.last_sent_s, now_s);
-  return wait_s;
+  return {wait_s + ramp.waited_s, ramp};
+}
+
+double Connections::longer_ramp_s(NodeId from, NodeId to, Ramp& ramp, const ConcurrentFlows& concurrent) {
+  const double now_bytes_per_s = share(from, to, concurrent);
+  if (!network_.initial_window_bytes || now_bytes_per_s <= ramp.bytes_per_s) return 0;
+  const double round_trip = round_trip_s(site(from), site(to));
+  const double all_s = costmodel::slow_start_s(network_, ramp.window_bytes, static_cast<double>(ramp.bytes),
+                                               now_bytes_per_s, round_trip);
+  const double longer_s = std::max(0.0, all_s - ramp.waited_s);
+  Connection& used = connection(from, to);
+  used.pipe_bytes = std::max(used.pipe_bytes, now_bytes_per_s * round_trip);
+  ramp.bytes_per_s = now_bytes_per_s;
+  ramp.waited_s += longer_s;
+  return longer_s;
 }
 
 void Connections::ended(NodeId from, NodeId to, std::int64_t bytes, double now_s) {

@@ -18,6 +18,20 @@ struct ConcurrentFlows {
   int received = 1;  // flows that its receiver receives
 };
 
+/// The slow start of a flow: its window doubles in every round trip until the flow can use its share of the
+/// links. `waited_s` is the time by which the flow is later for it than at that share from the beginning.
+struct Ramp {
+  double window_bytes = 0;  // at the start
+  std::int64_t bytes = 0;
+  double bytes_per_s = 0;  // the share
+  double waited_s = 0;
+};
+/// How long a flow waits for its first byte, in seconds: `ramp.waited_s` and the delays of the way.
+struct Wait {
+  double seconds = 0;
+  Ramp ramp;
+};
+
 /// One connection for each ordered pair of nodes, with `streams` TCP streams that share all its flows.
 class Connections {
  public:
@@ -32,11 +46,15 @@ class Connections {
   /// Later flows use new connections. Their random draws continue.
   void close_all();
 
-  /// Seconds from the time at which a node wants to send until the first byte moves: latency + jitter + slow
-  /// start. The result is 0 inside a site. A call counts as a use of the pair's connection and draws a new
+  /// The time from a node's wish to send until the first byte moves: latency + jitter + slow start. The
+  /// result is 0 inside a site. A call counts as a use of the pair's connection and draws a new
   /// jitter. `concurrent` counts the flows that start together with this one.
-  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
-                const ConcurrentFlows& concurrent, double now_s);
+  Wait wait(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
+            const ConcurrentFlows& concurrent, double now_s);
+  /// Seconds by which the ramp takes longer because `concurrent` flows leave the flow a larger share of the
+  /// links than when its ramp began: its window has to grow further. Updates the ramp.
+  double longer_ramp_s(costmodel::NodeId from, costmodel::NodeId to, Ramp& ramp,
+                       const ConcurrentFlows& concurrent);
   /// Records that `bytes` of a flow have arrived, which widens the connection's congestion window. Flows of
   /// one pair that are in flight at the same time do not widen each other's window.
   void ended(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double now_s);
@@ -54,6 +72,9 @@ class Connections {
     std::int64_t outstanding_bytes = 0;  // that nodes wish to send and that have not arrived
   };
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;
+  /// The flow's share of the links in bytes per second, if flows share their ports equally.
+  [[nodiscard]] double share(costmodel::NodeId from, costmodel::NodeId to,
+                             const ConcurrentFlows& concurrent) const;
   [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }
   Connection& connection(costmodel::NodeId from, costmodel::NodeId to);
   /// A pseudorandom number in [0, 1), which depends on the pair, the seed, the stream and `which` only.

@@ -39,7 +39,9 @@ Transport::Transport(const std::vector<costmodel::Node>& nodes, const platforms:
       network_(network),
       connections_(nodes, network, seed,
                    [this]() -> const platforms::Platform& { return fluid_.platform(); }),
-      fluid_(nodes, platform, caps(platform)) {
+      fluid_(nodes, platform, caps(platform)),
+      sending_(platform.sites.size(), 0),
+      receiving_(platform.sites.size(), 0) {
   if (!latencies_change(platform)) return;
   fluid_.on_latency_change([this, pairs = caps(platform)] {
     for (const auto& [pair, at_start] : pairs)
@@ -50,10 +52,26 @@ Transport::Transport(const std::vector<costmodel::Node>& nodes, const platforms:
 void Transport::restart(double clock_s, bool held, std::uint64_t stream) {
   fluid_.restart(clock_s, held);
   connections_.restart(stream);
+  std::fill(sending_.begin(), sending_.end(), 0);
+  std::fill(receiving_.begin(), receiving_.end(), 0);
+}
+
+Wait Transport::wait(NodeId from, NodeId to, std::int64_t bytes, const ConcurrentFlows& concurrent) {
+  if (fluid_.leaves_site(from, to)) {
+    ++sending_[site(from)];
+    ++receiving_[site(to)];
+  }
+  return connections_.wait(from, to, bytes, concurrent, fluid_.now());
+}
+
+double Transport::longer_ramp_s(NodeId from, NodeId to, Ramp& ramp) {
+  return connections_.longer_ramp_s(from, to, ramp, {sending_[site(from)], receiving_[site(to)]});
 }
 
 void Transport::cancel_all() {
   fluid_.cancel_all();
+  std::fill(sending_.begin(), sending_.end(), 0);
+  std::fill(receiving_.begin(), receiving_.end(), 0);
   connections_.close_all();
 }
 
@@ -83,8 +101,15 @@ void Transport::begin(Pair pair, std::int64_t bytes, Part part, Callback ended) 
 
 void Transport::send(NodeId from, NodeId to, std::int64_t bytes, std::shared_ptr<Departure> departure,
                      Callback arrived) {
-  if (departure) return arrive(*departure, std::move(arrived));
-  begin({from, to}, bytes, Part::whole, std::move(arrived));
+  Callback ended = std::move(arrived);
+  if (fluid_.leaves_site(from, to))
+    ended = [this, from, to, inner = std::move(ended)] {
+      --sending_[site(from)];
+      --receiving_[site(to)];
+      inner();
+    };
+  if (departure) return arrive(*departure, std::move(ended));
+  begin({from, to}, bytes, Part::whole, std::move(ended));
 }
 
 std::shared_ptr<Departure> Transport::depart(NodeId from, NodeId to, std::int64_t bytes) {

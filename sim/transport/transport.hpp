@@ -30,12 +30,13 @@ class Transport {
   [[nodiscard]] double payload_s(double bytes) const {
     return network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
   }
-  /// Seconds from a node's wish to send until the first byte of the flow arrives (Connections::wait_s). Must
-  /// be called once per flow, because each call counts as a use of the connection.
-  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
-                const ConcurrentFlows& concurrent) {
-    return connections_.wait_s(from, to, bytes, concurrent, fluid_.now());
-  }
+  /// The time from a node's wish to send until the first byte of the flow arrives (Connections::wait). Must
+  /// be called once before send(), because each call counts as a use of the connection and of the ports.
+  Wait wait(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
+            const ConcurrentFlows& concurrent);
+  /// Seconds by which the ramp takes longer because other flows have ended since it began
+  /// (Connections::longer_ramp_s).
+  double longer_ramp_s(costmodel::NodeId from, costmodel::NodeId to, Ramp& ramp);
   /// Whether a flow of the pair takes its uplink when it is sent, and its downlink when it arrives. If all
   /// latencies are equal, this makes no difference: the flow may then take both when it arrives.
   [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
@@ -55,6 +56,9 @@ class Transport {
 
  private:
   using Pair = Fluid::Pair;
+  [[nodiscard]] std::size_t site(costmodel::NodeId node) const {
+    return static_cast<std::size_t>(nodes_[static_cast<std::size_t>(node)].site);
+  }
   /// The caps of connections that may limit a flow.
   [[nodiscard]] std::map<Pair, double> caps(const platforms::Platform& platform) const;
   /// Starts bytes that count for the connection when they have arrived.
@@ -66,6 +70,7 @@ class Transport {
   const costmodel::NetworkModel& network_;
   Connections connections_;
   Fluid fluid_;
+  std::vector<int> sending_, receiving_;  // [site]: flows to and from other sites that have not arrived
 };
 
 }  // namespace fomoe::sim
