@@ -51,12 +51,15 @@ ShownSensitivity simulated_sensitivity(const costmodel::Scenario& scenario, cons
 
 Engine brief_engine(const costmodel::Scenario& scenario) {
   Engine engine;
-  engine.simulated = !costmodel::closed_form_parts(scenario).represents_sites;
+  engine.simulated =
+      scenario.strategy.quorum.has_value() || !costmodel::closed_form_parts(scenario).represents_sites;
   engine.options.most_flows = kBriefFlows;
   return engine;
 }
 
 ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario) {
+  // Thirty simulations of every round would take too long, and the closed form leaves outages out.
+  if (scenario.failures && !scenario.failures->outages.empty()) return {};
   const Engine engine = brief_engine(scenario);
   if (engine.simulated) return simulated_sensitivity(scenario, engine);
   return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};

@@ -7,6 +7,7 @@
 #include "costmodel/formula/closed_form.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::commands {
 
@@ -58,12 +59,15 @@ sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& eng
 }
 
 std::string left_out(const costmodel::Scenario& scenario, bool simulated, bool failures) {
-  std::string text;
+  std::vector<std::string> parts;
   if (!simulated && !scenario.platform.changes.empty())
-    text = "link rates that change over time (platform.trace)";
-  if (!failures && scenario.failures)
-    text += (text.empty() ? "" : " and ") + std::string("failures of sites and links ([failures])");
-  return text;
+    parts.emplace_back("link rates that change over time (platform.trace)");
+  if (!simulated && scenario.strategy.quorum)
+    parts.emplace_back("rounds that go on without slow sites (strategy.quorum)");
+  const bool only_outages = scenario.failures && !scenario.failures->at_random();  // which are simulated
+  if (!failures && scenario.failures && !(simulated && only_outages))
+    parts.emplace_back("failures of sites and links ([failures])");
+  return scenario::joined(parts, " and ");
 }
 
 bool waits_for_latency(const costmodel::RunReport& report) {

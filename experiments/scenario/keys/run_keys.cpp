@@ -72,7 +72,7 @@ constexpr Key kKeys[] = {
      "outages at given times, which the simulation executes, each as \"SITE at TIME for TIME\": when the "
      "site "
      "stops, and after how long it is back without its training state",
-     "[\"site-2 at 10min for 3min\"]"},
+     "[\"site-1 at 10min for 3min\"]"},
     {"failures", "samples", Kind::count, "1000", "", "number of random samples of the run", "1000", 1e6},
 
     {"trainer", "learning_rate", Kind::multiple, "0.01", "",

@@ -305,6 +305,8 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key.starts_with("failures.") && key != "failures.checkpoint_cost" &&
                 key != "failures.storage_bandwidth"
             ? " --set failures.checkpoint_cost=20s"
+        : key == "strategy.straggler_timeout"   ? " --set strategy.quorum=1"
+        : key == "model.d_ffn"                  ? " --set model.experts=0 --set strategy.method=diloco"
         : key == "quality.interpolate"          ? " --set quality.model=paper-table"
         : key == "workload.batch"               ? " --set compute.accelerator=H100-SXM --set compute.mfu=0.4"
         : key == "compute.kernel_efficiency"    ? " --set compute.accelerator=H100-SXM"

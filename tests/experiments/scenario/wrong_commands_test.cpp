@@ -117,17 +117,17 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
       {"", "[failures]\ncheckpoint_cost = \"20s\"\noutages = [\"site-2 after 3min\"]\n", "",
        ":19: failures.outages: got \"site-2 after 3min\"; expected \"SITE at TIME for TIME\", such as "
        "\"site-0 "
-       "at 10min for 3min\"; for example outages = [\"site-2 at 10min for 3min\"]"},
+       "at 10min for 3min\"; for example outages = [\"site-1 at 10min for 3min\"]"},
       {"", "[failures]\ncheckpoint_cost = \"20s\"\noutages = [\"site-9 at 3min for 1min\"]\n", "",
        ":19: failures.outages: got \"site-9 at 3min for 1min\", where \"site-9\" is not the name of a site; "
        "expected \"SITE at TIME for TIME\", such as \"site-0 at 10min for 3min\"; for example outages = "
-       "[\"site-2 at 10min for 3min\"]"},
+       "[\"site-1 at 10min for 3min\"]"},
       {"",
        "[failures]\ncheckpoint_cost = \"20s\"\noutages = [\"site-1 at 9min for 2min\", \"site-1 at 10min for "
        "1s\"]\n",
        "",
        ":19: failures.outages: got an outage of site-1 that begins before the end of another one; expected "
-       "outages of a site one after the other; for example outages = [\"site-2 at 10min for 3min\"]"},
+       "outages of a site one after the other; for example outages = [\"site-1 at 10min for 3min\"]"},
       {"", "[failures]\ncheckpoint_cost = \"20s\"\npolicy = \"hope\"\n", "",
        ":19: failures.policy: got \"hope\"; expected one of \"wait\", \"drop\"; for example policy = "
        "\"drop\""},
