@@ -298,7 +298,8 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
   CHECK(said({"strategy.method=diloco", "strategy.quorum=2"}, {"--in-turn"})
             .find("strategy.quorum: got 2; expected no such key with fomoe-train") != std::string::npos);
   CHECK(said({"failures.checkpoint_cost=1s", "failures.outages=[\"site-1 at 1s for 1s\"]"}, {"--in-turn"})
-            .find("failures.outages: got outages; expected no such key with fomoe-train") != std::string::npos);
+            .find("failures.outages: got outages; expected no such key with fomoe-train") !=
+        std::string::npos);
   CHECK(said({"compute.gpus_per_site=8", "compute.tensor_parallel=2", "compute.intra_site_bandwidth=100Gbps"},
              {"--local"})
             .find("compute.gpus_per_site: got 8 GPUs that divide the model") != std::string::npos);
