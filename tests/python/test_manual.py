@@ -44,6 +44,8 @@ def test_the_manual_is_built_and_all_links_lead_somewhere():
     for page in (ROOT / "tools/manual/pages").rglob("*.md"):
         written = (ROOT / "build/manual/docs" / page.relative_to(ROOT / "tools/manual/pages")).read_text()
         assert "@@" not in written, page
+        assert not [line for line in written.splitlines() if re.match(r"fomoe [a-z]+ .*--", line) and len(line) > 90], page
+        written = re.sub(r" \\\n +", " ", written)  # lines that were wrapped
         # Each command that a page wants answered is there with its answer.
         for command in re.findall(r"^@@\S* (fomoe .*)$", page.read_text(), re.MULTILINE):
             assert f"```bash\n{command}\n```" in written, (page, command)

@@ -66,6 +66,16 @@ def answer(fomoe, *arguments, folder=ROOT):
     return ran.stdout
 
 
+def wrapped(command, width=76):
+    """The command in lines that fit beside the table of contents; it may be pasted as it is."""
+    lines = [""]
+    for part in re.split(r" (?=--)", command):
+        if lines[-1] and len(lines[-1]) + len(part) + 3 > width:
+            lines.append("    ")
+        lines[-1] += (" " if lines[-1].strip() else "") + part
+    return " \\\n".join(lines)
+
+
 def with_answers(fomoe, page, scenario):
     """The page, in which each line "@@ fomoe …" has become that command and its answer; "@@8 fomoe …" gives the first 8 lines of
     the answer, and "@@:A|B fomoe …" the lines that begin with A or B. The commands run in a folder with the files that the page
@@ -86,7 +96,7 @@ def with_answers(fomoe, page, scenario):
             else:
                 most = int(found[1] or len(lines))
                 shown = lines[:most] + ["…"] * (len(lines) > most)
-            command = f"```bash\nfomoe {found[2]}\n```\n"
+            command = "```bash\n" + wrapped(f"fomoe {found[2]}") + "\n```\n"
             return command + ("\n```text\n" + "\n".join(shown) + "\n```" if shown else "")
 
         return re.sub(r"^@@(\d*|:\S+) fomoe (.*)$", replace, text, flags=re.MULTILINE)
