@@ -7,12 +7,18 @@
 
 namespace fomoe::report {
 
-using commands::human_count;
 using commands::human_percent;
 using commands::human_time;
 using commands::Row;
 
 namespace {
+
+/// A count with all its digits: "25,690".
+std::string whole(double count) {
+  std::string text = fmt::format("{:.0f}", count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
 
 std::string known(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "unknown";
@@ -70,8 +76,7 @@ std::string answer(const Plan& plan) {
 
 std::string dropped(const Plan& plan) {
   std::vector<Row> rows;
-  for (const Dropped& entry : plan.dropped)
-    rows.push_back({entry.reason, human_count(entry.count), entry.example});
+  for (const Dropped& entry : plan.dropped) rows.push_back({entry.reason, whole(entry.count), entry.example});
   return rows.empty()
              ? ""
              : heading(3, "Dropped candidates") +
@@ -129,7 +134,7 @@ std::string plan_section(const Plan& plan) {
   html += dropped(plan);
   html += heading(3, "Evaluated combinations") +
           paragraph(fmt::format("The closed form evaluated {} combinations, and {} of them were simulated.",
-                                human_count(plan.candidates), human_count(plan.simulated))) +
+                                whole(plan.candidates), whole(plan.simulated))) +
           bullets(plan.tried);
   return html;
 }

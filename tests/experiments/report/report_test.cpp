@@ -227,6 +227,17 @@ TEST_CASE("a plan's result: its frontier, its methods and the command lines to p
   CHECK(page.find("--set strategy.method=") != std::string::npos);
 }
 
+TEST_CASE("a plan's counts have all their digits, in groups of three") {
+  const Folder folder;
+  must_run(folder.path(), "fomoe plan " + kTwoSites + " --vary strategy.method=diloco --output plan.json");
+  json plan = json::parse(read_all(folder / "plan.json"));
+  plan["candidates"] = 25689;
+  plan["simulated"] = 967;
+  write_all(folder / "plan.json", plan.dump());
+  CHECK(page_of(folder, "plan.json").find("evaluated 25,689 combinations, and 967 of them") !=
+        std::string::npos);
+}
+
 TEST_CASE("a plan in which no candidate meets the limits shows the candidates without limits") {
   const Folder folder;
   must_run(folder.path(), "fomoe plan " + kTwoSites +
