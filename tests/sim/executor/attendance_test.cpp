@@ -137,6 +137,29 @@ TEST_CASE("drop: a failure interrupts a synchronisation, which begins again with
   CHECK(report.attendance->missed_rounds[2] >= 2);
 }
 
+TEST_CASE("drop: the flows of an interrupted synchronisation no longer use the links") {
+  Scenario scenario = with_outage(four_sites(1e9), 2, 5.1, 30, FailurePolicy::drop);
+  scenario.failures->timeout_s = 0.1;  // they would still be under way
+  CHECK(simulated(scenario).round_durations_s[0] ==
+        Approx(5.1 + 0.1 + average_s(scenario, 3)).epsilon(kExact));
+}
+
+TEST_CASE("drop: a site that is back and computes again is waited for, whatever the time-out") {
+  Scenario scenario = with_outage(four_sites(1e11), 2, 2, 4, FailurePolicy::drop);
+  scenario.failures->timeout_s = 2;  // from 5 s on; the site is back after 6 s
+  CHECK(simulated(scenario).round_durations_s[0] ==
+        Approx(6 + fetch_s(scenario) + kSteps_s + average_s(scenario, 4)).epsilon(kExact));
+}
+
+TEST_CASE("a time-out that began before an interruption is void") {
+  Scenario scenario = with_outage(four_sites(1e9), 2, 6.5, 30, FailurePolicy::drop);
+  scenario.failures->timeout_s = 10;
+  scenario.platform.sites[3].compute_factor = 1.2;  // 6 s
+  scenario.strategy.quorum = 2;
+  scenario.strategy.straggler_timeout_s = 5;  // from 5 s on, and, after the interruption, from 6.5 s on
+  CHECK(simulated(scenario).round_durations_s[0] == Approx(6.5 + 5 + average_s(scenario, 3)).epsilon(kExact));
+}
+
 TEST_CASE("drop: a site that is back before the time-out does its part of the round again") {
   Scenario scenario = with_outage(four_sites(1e11), 2, 2, 1, FailurePolicy::drop);
   scenario.failures->timeout_s = 100;
