@@ -141,14 +141,16 @@ def main():
             run = subprocess.Popen(over_links(given.programs, train) if given.links else train, stdout=subprocess.DEVNULL, stderr=log)
         atexit.register(run.kill)  # if this script fails
         seen, kills, stops, cuts, relay = Hashes(folder / "chaos"), 0, 0, 0, None
-        until = time.monotonic() + 60 * given.minutes
+        next_at = time.monotonic()
+        until = next_at + 60 * given.minutes
         while run.poll() is None or (whole is not None and whole.poll() is None):
             if given.policy == "wait":
                 expected.look()
                 seen.look()
             time.sleep(0.05)
-            if run.poll() is not None or time.monotonic() > until or drawn.random() > 0.05 / 5:  # about every 5 seconds
+            if run.poll() is not None or time.monotonic() > until or time.monotonic() < next_at:
                 continue
+            next_at = time.monotonic() + drawn.expovariate(1 / 5)  # every 5 seconds, also on a loaded machine
             try:
                 below = processes_below(run.pid)
             except FileNotFoundError:  # the run has just ended
