@@ -107,9 +107,9 @@ def processes_below(process):
 
 
 def relay_among(processes):
-    """The last of fomoe-wan's three processes. The kernel may leave out a process while others end; then there is none this time."""
+    """The second process that fomoe-wan has started for itself. The kernel may leave out processes while others end; then: None."""
     programs = [process for process, name in processes if name == "fomoe-wan"]
-    return programs[-1] if len(programs) == 3 else None
+    return programs[-1] if len(programs) == 2 else None
 
 
 def stop_for_a_while(process, drawn):
