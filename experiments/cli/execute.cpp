@@ -64,8 +64,9 @@ std::string left_out(const costmodel::Scenario& scenario, bool simulated, bool f
     parts.emplace_back("link rates that change over time (platform.trace)");
   if (!simulated && scenario.strategy.quorum)
     parts.emplace_back("rounds that go on without slow sites (strategy.quorum)");
-  const bool only_outages = scenario.failures && !scenario.failures->at_random();  // which are simulated
-  if (!failures && scenario.failures && !(simulated && only_outages))
+  if (!simulated && scenario.failures && !scenario.failures->outages.empty())
+    parts.emplace_back("outages at given times (failures.outages)");
+  if (!failures && scenario.failures && scenario.failures->at_random())
     parts.emplace_back("failures of sites and links ([failures])");
   return scenario::joined(parts, " and ");
 }

@@ -281,7 +281,8 @@ void run_solve(const Arguments& arguments) {
   std::string text = fmt::format("values of {} that reach the targets\n", unknown.name);
   if (const std::string missing = left_out(base, engine.simulated, true); !missing.empty())
     text = fmt::format("These values leave out {}; --engine simulated includes them.\n", missing) + text;
-  if (base.failures) text = "Wall clocks and costs are those of the median run with failures.\n" + text;
+  if (base.failures && base.failures->at_random())
+    text = "Wall clocks and costs are those of the median run with failures.\n" + text;
   for (const Solution& solution : solutions) {
     text += fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
                         target_amount(solution.target, solution.target.value, base),

@@ -98,7 +98,7 @@ class PlanText {
     if (!missing.empty())
       text += fmt::format(
           "The closed form, which chose the combinations that were simulated, leaves out {}.\n", missing);
-    if (base_.scenario.failures)
+    if (base_.scenario.failures && base_.scenario.failures->at_random())
       text += "Times, costs and limits are those of the median run with failures.\n";
     return text;
   }
