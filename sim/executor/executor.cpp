@@ -48,9 +48,11 @@ costmodel::Timeline Executor::run() {
                              std::to_string(sequence_.size() - rounds_finished_) + " of " +
                              std::to_string(sequence_.size()) + " rounds");
   }
-  // Nodes that a round left out may compute until after the end of the run.
-  const double end_s = timeline_.round_end_s.empty() ? 0 : timeline_.round_end_s.back();
-  for (costmodel::Interval& interval : timeline_.intervals) interval.end_s = std::min(interval.end_s, end_s);
+  if (rules_.any() && !sequence_.empty()) {  // nodes that a round left out may compute until after the end
+    const double end_s = *std::max_element(timeline_.round_end_s.begin(), timeline_.round_end_s.end());
+    for (costmodel::Interval& interval : timeline_.intervals)
+      interval.end_s = std::min(interval.end_s, end_s);
+  }
   return std::move(timeline_);
 }
 

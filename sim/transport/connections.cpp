@@ -58,7 +58,7 @@ void Connections::close_all() {
   }
 }
 
-double Connections::share(NodeId from, NodeId to, const ConcurrentFlows& concurrent) const {
+double Connections::share_bytes_per_s(NodeId from, NodeId to, const ConcurrentFlows& concurrent) const {
   const int a = site(from), b = site(to);
   const platforms::Platform& platform = platform_();
   return std::min({platform.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / concurrent.sent,
@@ -78,7 +78,7 @@ Wait Connections::wait(NodeId from, NodeId to, std::int64_t bytes, const Concurr
     wait_s += network_.jitter_s * draw(from, to, used.draws++);
   }
   const double round_trip = round_trip_s(a, b);
-  Ramp ramp{0, bytes, share(from, to, concurrent), 0};
+  Ramp ramp{0, bytes, share_bytes_per_s(from, to, concurrent), 0};
   if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, ramp.bytes_per_s * round_trip);
   if (network_.initial_window_bytes) {
     if (used.flows == 0) used.window_bytes = costmodel::first_window_bytes(network_);
@@ -96,7 +96,7 @@ Wait Connections::wait(NodeId from, NodeId to, std::int64_t bytes, const Concurr
 }
 
 double Connections::longer_ramp_s(NodeId from, NodeId to, Ramp& ramp, const ConcurrentFlows& concurrent) {
-  const double now_bytes_per_s = share(from, to, concurrent);
+  const double now_bytes_per_s = share_bytes_per_s(from, to, concurrent);
   if (!network_.initial_window_bytes || now_bytes_per_s <= ramp.bytes_per_s) return 0;
   const double round_trip = round_trip_s(site(from), site(to));
   const double all_s = costmodel::slow_start_s(network_, ramp.window_bytes, static_cast<double>(ramp.bytes),

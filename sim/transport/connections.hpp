@@ -72,9 +72,9 @@ class Connections {
     std::int64_t outstanding_bytes = 0;  // that nodes wish to send and that have not arrived
   };
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;
-  /// The flow's share of the links in bytes per second, if flows share their ports equally.
-  [[nodiscard]] double share(costmodel::NodeId from, costmodel::NodeId to,
-                             const ConcurrentFlows& concurrent) const;
+  /// The flow's share of the links, if flows share their ports equally.
+  [[nodiscard]] double share_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to,
+                                         const ConcurrentFlows& concurrent) const;
   [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }
   Connection& connection(costmodel::NodeId from, costmodel::NodeId to);
   /// A pseudorandom number in [0, 1), which depends on the pair, the seed, the stream and `which` only.
