@@ -107,9 +107,8 @@ def processes_below(process):
 
 
 def relay_among(processes):
-    """The second process that fomoe-wan has started for itself. The kernel may leave out processes while others end; then: None."""
-    programs = [process for process, name in processes if name == "fomoe-wan"]
-    return programs[-1] if len(programs) == 2 else None
+    """The process of fomoe-wan that emulates the links. The kernel may leave out processes while others end; then: None."""
+    return next((process for process, name in processes if name == "fomoe-wan relay"), None)
 
 
 def stop_for_a_while(process, drawn):
@@ -127,6 +126,7 @@ def main():
     parser.add_argument("--links", action="store_true", help="run over links that fomoe-wan emulates")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of fomoe-train and fomoe-wan")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     drawn = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -139,7 +139,7 @@ def main():
         with open(folder / "stderr", "w", encoding="utf-8") as log:
             train = command(given.programs, given.policy, folder / "chaos", rounds, *([] if given.links else ["--local"]))
             run = subprocess.Popen(over_links(given.programs, train) if given.links else train, stdout=subprocess.DEVNULL, stderr=log)
-        atexit.register(run.kill)  # if this script fails
+        atexit.register(run.terminate)  # if this script fails, or is ended
         seen, kills, stops, cuts, relay = Hashes(folder / "chaos"), 0, 0, 0, None
         next_at = time.monotonic()
         until = next_at + 60 * given.minutes

@@ -125,7 +125,7 @@ class Ranks {
       ::setenv("MASTER_ADDR", "127.0.0.1", 1);
       ::setenv("MASTER_PORT", std::to_string(port_).c_str(), 1);
       ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
-      ::execv(argv[0], argv.data());
+      ::execv("/proc/self/exe", argv.data());
       ::_exit(127);
     }
     ranks_[child] = rank;
@@ -140,7 +140,7 @@ class Ranks {
 
 int launch_local(const std::vector<std::string>& arguments, int processes, int threads, bool restart) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  std::vector<std::string> command = {"/proc/self/exe", "run"};
+  std::vector<std::string> command = {"fomoe-train", "run"};
   for (std::string& argument : without_local(arguments)) command.push_back(std::move(argument));
   if (threads == 0) command.push_back("--threads=" + std::to_string(std::max(1, cores / processes)));
   return Ranks(std::move(command), processes).wait(restart);

@@ -1,6 +1,7 @@
 // fomoe-train measures real training steps and trains across sites. It writes answers to stdout and progress
 // to stderr. It exits with 0 on success, 2 if the user's input is wrong, and 1 on any other error.
 #include <malloc.h>
+#include <sys/prctl.h>
 
 #include <csignal>
 #include <cstdio>
@@ -84,6 +85,7 @@ void write_whole_lines() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::prctl(PR_SET_NAME, "fomoe-train");  // a process that started itself again would be called "exe" in ps
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes (ulimit -f) is then an error of the write
   keep_freed_memory();
   write_whole_lines();

@@ -77,7 +77,7 @@ bool GridProcesses::start(std::size_t index) {
     ::close(lock);
     return false;
   }
-  std::vector<std::string> command = {"/proc/self/exe",
+  std::vector<std::string> command = {"fomoe-train",
                                       "run",
                                       grid_.scenario_path,
                                       "--in-turn",
@@ -101,7 +101,7 @@ bool GridProcesses::start(std::size_t index) {
     const int messages = ::open(log.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0666);
     if (messages >= 0) ::dup2(messages, STDERR_FILENO);
     for (const auto& [other, descriptor] : locks_) ::close(descriptor);
-    ::execv(argv[0], argv.data());
+    ::execv("/proc/self/exe", argv.data());
     ::_exit(127);
   }
   running_[child] = index;

@@ -75,6 +75,7 @@ void Rendezvous::decide_members() {
       for (const int rank : missing) names += (names.empty() ? "" : ", ") + name_of(rank);
       throw SiteLost(names + " did not respond within " + std::to_string(static_cast<int>(since())) + " s");
     }
+    throw_if_asked_to_start_anew();
     std::this_thread::sleep_for(milliseconds(20));
   }
   std::string text;
@@ -118,6 +119,11 @@ std::string Rendezvous::asked_to_start_anew() {
   } catch (const std::exception&) {
     throw store_lost();
   }
+}
+
+void Rendezvous::throw_if_asked_to_start_anew() {
+  const std::string reason = asked_to_start_anew();
+  if (!reason.empty()) throw SiteLost(reason);
 }
 
 void Rendezvous::agree(const Digest& digest) {

@@ -202,7 +202,6 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
                                                     bool all_read, double timeout_s) {
   const std::vector<std::string> keys = keys_of_ranks(key);
   std::vector<std::string> texts;
-  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
   try {
     store_text(keys[static_cast<std::size_t>(launch_.rank)], text);
   } catch (const std::exception&) {
@@ -219,12 +218,17 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
       const auto rank = static_cast<std::size_t>(member);
       texts[rank] = stored_text(keys[rank], /*remove=*/!all_read);
     }
-    // Rank 0 serves the store, so it leaves last.
+    // Rank 0 serves the store, so it leaves last. A rank that has written its text may have been lost before
+    // it has read the others', and may have come back since.
     if (launch_.rank > 0) connection_->store->add(key + "/done", 1);
+    const auto deadline = steady_clock::now() + milliseconds_of(timeout_s_);
     while (launch_.rank == 0 && connection_->store->add(key + "/done", 0) < std::ssize(members_) - 1 &&
            steady_clock::now() < deadline) {
+      throw_if_asked_to_start_anew();
       std::this_thread::sleep_for(milliseconds(2));
     }
+  } catch (const SiteLost&) {
+    throw;
   } catch (const std::exception&) {
     throw store_lost();
   }
@@ -245,8 +249,7 @@ void Rendezvous::wait_for(const std::vector<std::string>& keys, double timeout_s
     } catch (const std::exception&) {
       if (steady_clock::now() >= deadline) throw missing_of(keys, timeout_s);
     }
-    const std::string anew = asked_to_start_anew();
-    if (!anew.empty()) throw SiteLost(anew);
+    throw_if_asked_to_start_anew();
   }
 }
 

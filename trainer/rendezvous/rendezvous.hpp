@@ -97,6 +97,7 @@ class Rendezvous {
   void connect();
   [[nodiscard]] std::optional<bool> first_of_its_rank();
   void ask_to_start_anew();
+  void throw_if_asked_to_start_anew();
   void meet();
   void decide_members();
   std::vector<std::string> exchange_texts(const std::string& key, const std::string& text, bool all_read,

@@ -180,6 +180,24 @@ TEST_CASE("texts of any length reach all ranks, or rank 0 alone") {
   }
 }
 
+TEST_CASE("a site that is lost while all agree, and comes back, makes rank 0 start anew") {
+  const int port = free_port();
+  const Digest digest = {{"version", "1"}};
+  const LostSites lost{.meeting_s = 3600};
+  auto first = std::async(std::launch::async, [&] {
+    Rendezvous rendezvous(launch(0, port), {"north", "south"}, /*timeout_s=*/60, lost);
+    rendezvous.agree(digest);
+  });
+  {
+    // It has written its digest, and ends before it has read that of rank 0.
+    Rendezvous ended(launch(1, port), {"north", "south"}, /*timeout_s=*/60, lost);
+    ended.post("agree", to_json(digest));
+  }
+  // It asks rank 0 to start anew, and then finds no rank 0.
+  CHECK_THROWS_AS(Rendezvous(launch(1, port), {"north", "south"}, /*timeout_s=*/2, lost), SiteLost);
+  CHECK_THROWS_WITH_AS(first.get(), "south (rank 1) has come back", SiteLost);
+}
+
 TEST_CASE("sites start at the same moment, however far they are from the first") {
   using clock = std::chrono::steady_clock;
   constexpr auto kLatency = std::chrono::milliseconds(200);
