@@ -13,6 +13,7 @@
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/whole_file.hpp"
 #include "tests/fuzz/readers.hpp"
+#include "trainer/execution/checkpoint_header.hpp"
 #include "trainer/io/safetensors.hpp"
 #include "trainer/store/channel.hpp"
 #include "trainer/store/store_contents.hpp"
@@ -31,6 +32,11 @@ void must(bool holds) {
 void read_checkpoint(const std::string& path) {
   const SafetensorsFile file = read_safetensors(path);
   must(file.metadata == read_safetensors_metadata(path));
+  try {
+    const CheckpointHeader header = checkpoint_header(file.metadata, path);
+    must(to_metadata(checkpoint_header(to_metadata(header), path)) == to_metadata(header));
+  } catch (const FileError&) {  // other safetensors files have other metadata
+  }
   NamedTensors tensors;
   for (const auto& [name, tensor] : file.tensors) tensors.emplace_back(name, tensor);
   const std::string again = path + ".again";

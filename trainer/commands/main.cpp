@@ -86,7 +86,7 @@ void write_whole_lines() {
 
 int main(int argc, char** argv) {
   ::prctl(PR_SET_NAME, "fomoe-train");  // a process that started itself again would be called "exe" in ps
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes (ulimit -f) is then an error of the write
+  std::signal(SIGXFSZ, SIG_IGN);        // a limit of file sizes (ulimit -f) is then an error of the write
   keep_freed_memory();
   write_whole_lines();
   try {

@@ -8,30 +8,17 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "experiments/results/json_values.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::trainer {
 
 namespace fs = std::filesystem;
 using costmodel::NodeId;
-using nlohmann::json;
 
 namespace {
 
 constexpr std::size_t kKept = 3;  // another site may be a round and an unfinished write behind
-
-json experts_json(const AdamW& optimizer) {
-  json layers = json::array();
-  for (const auto& layer : optimizer.experts()) {
-    json row = json::array();
-    for (const ExpertSteps& expert : layer) row.push_back({expert.moments, expert.since_restart});
-    layers.push_back(std::move(row));
-  }
-  return layers;
-}
 
 /// Flushes the directory's entries to disk, so that a crash of the machine does not undo the renaming.
 void sync_folder(const std::string& path) {
@@ -42,15 +29,6 @@ void sync_folder(const std::string& path) {
 }
 
 }  // namespace
-
-std::vector<std::vector<ExpertSteps>> expert_steps_in(const Metadata& metadata) {
-  std::vector<std::vector<ExpertSteps>> counts;
-  for (const json& layer : json::parse(metadata.at("expert_steps"))) {
-    counts.emplace_back();
-    for (const json& expert : layer) counts.back().push_back({expert.at(0), expert.at(1)});
-  }
-  return counts;
-}
 
 Checkpoints::Checkpoints(std::string directory, Digest digest, std::vector<NodeId> absent)
     : directory_(std::move(directory)), digest_(std::move(digest)), absent_(std::move(absent)) {}
@@ -106,21 +84,19 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
         executor.diverged(node, "tensor " + name + " of its state");
     }
     snapshot.tensors.emplace_back("moment_ages", executor.moment_ages().state().clone());
-    snapshot.metadata = {
-        {"format", kCheckpointFormat},
-        {"digest", to_json(digest_)},
-        {"node", std::to_string(node)},
-        {"rounds", std::to_string(rounds)},
-        {"steps", std::to_string(executor.steps(node))},
-        {"nodes", std::to_string(executor.nodes())},
-        {"absent", json(absent_).dump()},
-        {"rope_theta", json(executor.worker(node).model().options().constants.rope_theta).dump()},
-        {"router_temperature",
-         json(executor.worker(node).model().options().constants.router_temperature).dump()},
-        {"model", scenario::to_json(executor.worker(node).model().shape()).dump()},
-        {"experts", json(executor.worker(node).model().options().experts.local).dump()},
-        {"skip_token", executor.worker(node).model().options().experts.skip_token ? "yes" : "no"},
-        {"expert_steps", experts_json(executor.worker(node).inner()).dump()}};
+    const Model& model = executor.worker(node).model();
+    CheckpointHeader header;
+    header.digest = digest_;
+    header.node = node;
+    header.nodes = static_cast<NodeId>(executor.nodes());
+    header.absent = absent_;
+    header.rounds = rounds;
+    header.steps = executor.steps(node);
+    header.model = model.shape();
+    header.constants = model.options().constants;
+    header.experts = model.options().experts;
+    header.expert_steps = executor.worker(node).inner().experts();
+    snapshot.metadata = to_metadata(header);
     snapshots.push_back(std::move(snapshot));
   }
   writer_ = std::thread([this, rounds, nodes = executor.hosted(), snapshots = std::move(snapshots)] {
@@ -170,9 +146,7 @@ std::vector<std::int64_t> Checkpoints::usable(
   std::erase_if(found, [&](std::int64_t rounds) {
     for (const NodeId node : nodes) {
       try {
-        const Metadata metadata = read_safetensors_metadata(file(rounds, node));
-        check(metadata, rounds, node);
-        const std::int64_t steps = std::stoll(metadata.at("steps"));
+        const std::int64_t steps = header(read_safetensors_metadata(file(rounds, node)), rounds, node).steps;
         if (steps == 0 || steps == steps_after(rounds)) continue;  // a server makes no steps
         reasons.push_back(file(rounds, node) + ": got a checkpoint after " + std::to_string(steps) +
                           " steps; expected one after " + std::to_string(steps_after(rounds)) +
@@ -187,41 +161,38 @@ std::vector<std::int64_t> Checkpoints::usable(
   return found;
 }
 
-void Checkpoints::check(const Metadata& metadata, std::int64_t rounds, NodeId node) const {
+CheckpointHeader Checkpoints::header(const Metadata& metadata, std::int64_t rounds, NodeId node) const {
   const std::string path = file(rounds, node);
-  const auto value = [&](const char* key) {
-    const auto entry = metadata.find(key);
-    return entry == metadata.end() ? std::string() : entry->second;
-  };
+  CheckpointHeader header = checkpoint_header(metadata, path);
   const auto refuse = [&](const std::string& got, const std::string& expected) {
     throw FileError(path + ": got " + got + "; expected " + expected +
                     "; for example another directory with --checkpoints");
   };
-  if (value("format") != kCheckpointFormat) refuse("a file in another format", "a checkpoint of fomoe-train");
-  const auto difference = first_difference(digest_, digest_from_json(value("digest")));
+  const auto difference = first_difference(digest_, header.digest);
   if (difference)
     refuse("the checkpoint of another run, which differs in " + *difference,
            "a checkpoint whose weights this run would have");
-  if (value("node") != std::to_string(node) || value("rounds") != std::to_string(rounds))
+  if (header.node != node || header.rounds != rounds)
     refuse("the checkpoint of another node or round",
            "the checkpoint of the node and round in the file's path");
+  return header;
 }
 
 std::vector<NodeId> Checkpoints::absent_in(std::int64_t rounds, NodeId node) const {
-  const Metadata metadata = read_safetensors_metadata(file(rounds, node));
-  const auto found = metadata.find("absent");
-  if (found == metadata.end()) return {};
-  return json::parse(found->second).get<std::vector<NodeId>>();
+  return header(read_safetensors_metadata(file(rounds, node)), rounds, node).absent;
 }
 
 void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
-  std::map<NodeId, SafetensorsFile> files;
+  struct Read {
+    CheckpointHeader header;
+    std::map<std::string, at::Tensor> tensors;
+  };
+  std::map<NodeId, Read> files;
   for (const NodeId node : executor.hosted()) {
     SafetensorsFile content = read_safetensors(file(rounds, node));
-    check(content.metadata, rounds, node);
-    files.emplace(node, std::move(content));
+    files.emplace(node, Read{header(content.metadata, rounds, node), std::move(content.tensors)});
   }
-  if (!files.empty()) executor.resume_at(rounds, std::stoll(files.begin()->second.metadata["steps"]));
+  if (!files.empty()) executor.resume_at(rounds, files.begin()->second.header.steps);
   for (auto& [node, content] : files) {
     Worker& worker = executor.worker(node);
     const auto copy = [&](const std::string& name, at::Tensor into) {
@@ -236,7 +207,7 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
     for (const auto& [name, tensor] : worker.state()) copy(name, tensor);
     worker.close_shards();
     copy("moment_ages", executor.moment_ages().state());
-    std::vector<std::vector<ExpertSteps>> layers = expert_steps_in(content.metadata);
+    std::vector<std::vector<ExpertSteps>>& layers = content.header.expert_steps;
     for (std::size_t layer = 0; layer < layers.size(); ++layer)
       worker.inner().set_experts(static_cast<std::int64_t>(layer), std::move(layers[layer]));
     worker.model().refresh_compute_weights();

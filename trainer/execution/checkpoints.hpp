@@ -12,15 +12,11 @@
 #include <vector>
 
 #include "trainer/comm/digest.hpp"
+#include "trainer/execution/checkpoint_header.hpp"
 #include "trainer/execution/executor.hpp"
 #include "trainer/io/safetensors.hpp"
 
 namespace fomoe::trainer {
-
-inline constexpr const char* kCheckpointFormat = "fomoe.checkpoint/2";
-
-/// The counts of updates of a node's experts, by layer and local expert, in the metadata of a checkpoint.
-std::vector<std::vector<ExpertSteps>> expert_steps_in(const Metadata& metadata);
 
 /// The folder of a round in a directory of checkpoints.
 std::string checkpoint_folder(const std::string& directory, std::int64_t rounds);
@@ -66,8 +62,10 @@ class Checkpoints {
   [[nodiscard]] std::string folder(std::int64_t rounds) const {
     return checkpoint_folder(directory_, rounds);
   }
-  /// Throws FileError if a file with this metadata belongs to another run, node or round.
-  void check(const Metadata& metadata, std::int64_t rounds, costmodel::NodeId node) const;
+  /// Throws FileError if a file with this metadata belongs to another run, node or round, and UnusableFile if
+  /// the metadata is wrong.
+  [[nodiscard]] CheckpointHeader header(const Metadata& metadata, std::int64_t rounds,
+                                        costmodel::NodeId node) const;
   void remove_older(const std::vector<costmodel::NodeId>& nodes) const;
 
   std::string directory_;

@@ -17,6 +17,7 @@
 
 #include "trainer/kernels/choice.hpp"
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
+#include "trainer/model/constants.hpp"
 #include "trainer/model/moe.hpp"
 #include "trainer/model/parameters.hpp"
 #include "trainer/model/tied_embedding.hpp"
@@ -24,13 +25,6 @@
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
-
-/// Numbers that the model's function depends on, beside its shape and its parameters.
-struct ModelConstants {
-  double rope_theta = kRopeTheta;
-  double router_temperature = 1;  // a gate is the sigmoid of its score ÷ temperature
-  friend bool operator==(const ModelConstants&, const ModelConstants&) = default;
-};
 
 struct ModelOptions {
   ExpertChoice experts;

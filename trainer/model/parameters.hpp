@@ -20,6 +20,14 @@ struct ExpertChoice {
   bool skip_token = false;  // the router scores all N_e experts, and the output of absent ones is dropped
 };
 
+/// The optimiser's counts for one expert of a site.
+struct ExpertSteps {
+  double moments = 0;  // updates that its moments hold, for bias correction
+  // updates since the expert came to this site; −1: it has been here since the start
+  double since_restart = -1;
+  friend bool operator==(const ExpertSteps&, const ExpertSteps&) = default;
+};
+
 /// Sorted ids of the experts held in the layer.
 std::vector<int> local_experts(const costmodel::ModelShape& shape, const ExpertChoice& choice,
                                std::int64_t layer);

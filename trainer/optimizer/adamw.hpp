@@ -31,14 +31,6 @@ struct AdamWOptions {
   int shard = 0, shards = 1;
 };
 
-/// The optimiser's counts for one expert of a site.
-struct ExpertSteps {
-  double moments = 0;  // updates that its moments hold, for bias correction
-  // updates since the expert came to this site; −1: it has been here since the start
-  double since_restart = -1;
-  friend bool operator==(const ExpertSteps&, const ExpertSteps&) = default;
-};
-
 /// Rows [begin, begin + count) of a parameter, along its first dimension.
 struct Rows {
   std::int64_t begin = 0, count = 0;

@@ -4,11 +4,10 @@
 #pragma once
 #include <cstdint>
 
+#include "trainer/rope/rope_theta.hpp"
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
-
-inline constexpr double kRopeTheta = 10'000;  // the default, of the RoFormer paper
 
 /// Cosines and sines of the angles for S positions and heads of h dimensions, [S, 1, h/2] each.
 struct RotaryTable {

@@ -43,11 +43,6 @@ SafetensorsFile received_file(const at::Tensor& bytes, const std::string& direct
   return content;
 }
 
-ExpertChoice held_in(const Metadata& metadata) {
-  return {json::parse(metadata.at("experts")).get<std::vector<std::vector<int>>>(),
-          metadata.at("skip_token") == "yes"};
-}
-
 /// What was lost while errors were fed back belongs to payloads that nobody received.
 NamedTensors without_residuals(const SafetensorsFile& file) {
   NamedTensors out;
@@ -63,8 +58,10 @@ std::string fill_from_own(Assembly& assembly, Worker& worker, const Checkpoints&
   std::vector<std::int64_t> own = checkpoints.complete({node});
   for (auto round = own.rbegin(); round != own.rend(); ++round) {
     try {
-      const SafetensorsFile file = read_safetensors(checkpoints.file(*round, node));
-      filled = assembly.fill(held_in(file.metadata), without_residuals(file), expert_steps_in(file.metadata));
+      const std::string path = checkpoints.file(*round, node);
+      const SafetensorsFile file = read_safetensors(path);
+      const CheckpointHeader header = checkpoint_header(file.metadata, path);
+      filled = assembly.fill(header.experts, without_residuals(file), header.expert_steps);
       return "the site's own checkpoint after round " + std::to_string(*round);
     } catch (const UnusableFile&) {  // it was being written when the site was lost
     }
@@ -165,10 +162,12 @@ std::vector<std::string> bring_state(Executor& executor, Transport& transport,
     for (const Message& message : messages) {
       if (message.to != to) continue;
       const SafetensorsFile file = received_file(message.received, checkpoints.directory(), message.from, to);
-      assembly.add(held_in(file.metadata), without_residuals(file), expert_steps_in(file.metadata));
+      const CheckpointHeader header =
+          checkpoint_header(file.metadata, "the checkpoint of node " + std::to_string(message.from));
+      assembly.add(header.experts, without_residuals(file), header.expert_steps);
       if (bytes == 0) executor.moment_ages().state().copy_(file.tensors.at("moment_ages"));
       bytes += message.bytes();
-      steps = std::max<std::int64_t>(steps, std::stoll(file.metadata.at("steps")));
+      steps = std::max(steps, header.steps);
     }
     executor.resume_at(rounds, steps);
     std::vector<std::pair<int, int>> filled;
