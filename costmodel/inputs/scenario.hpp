@@ -223,6 +223,7 @@ struct ExtraTraffic {
 };
 
 struct Scenario {
+  std::string name;  // title for reports; empty: none
   ModelShape model;
   Workload workload;
   Strategy strategy;

@@ -36,9 +36,16 @@ std::string title_of(const Results& results) {
 /// The section of one result. A single result is shown open. If there are several results, their sections
 /// follow the comparison and are closed until the reader opens them.
 std::string result(const std::string& name, const std::string& answer, const std::string& html, bool alone) {
-  const std::string titled = heading(2, "Result: " + name) + html;
-  const std::string content = alone ? titled : folded(name + ": " + answer, titled);
+  const std::string headed = heading(2, "Result: " + name) + html;
+  const std::string content = alone ? headed : folded(name + ": " + answer, headed);
   return "<article>\n" + content + "</article>\n";
+}
+
+/// The title of the run's scenario and the name of its file, or that alone.
+std::string titled(const Run& run) {
+  const Json& scenario = run.scenario;
+  if (!scenario.is_object() || !scenario.contains("name") || !scenario["name"].is_string()) return run.name;
+  return fmt::format("{} ({})", scenario["name"].get<std::string>(), run.name);
 }
 
 }  // namespace
@@ -73,7 +80,8 @@ std::string page(const Results& results, const ChartLibrary& library, const std:
   std::string html;
   if (results.runs.size() > 1)
     html += "<article>\n" + heading(2, "Comparison") + comparison_section(results.runs) + "</article>\n";
-  for (const Run& run : results.runs) html += result(run.name, answer_of(run), run_section(run), alone);
+  for (const Run& run : results.runs)
+    html += result(alone ? titled(run) : run.name, answer_of(run), run_section(run), alone);
   for (const Plan& plan : results.plans)
     html += result(plan.name, answer_of(plan), plan_section(plan), alone);
   for (const Sweep& sweep : results.sweeps)

@@ -217,7 +217,9 @@ static Json without_cost(const costmodel::Scenario& scenario) {
 }
 
 Json to_json(const costmodel::Scenario& scenario) {
-  Json json = without_cost(scenario);
+  Json json = Json::object();
+  if (!scenario.name.empty()) json["name"] = scenario.name;
+  json.update(without_cost(scenario));
   if (Json sites = sites_json(scenario); !sites.empty()) json["site"] = std::move(sites);
   add_cost_and_quality(json, scenario);
   add_failures(json, scenario);

@@ -45,8 +45,9 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   mistakes.throw_if_any();
 
   costmodel::Scenario scenario;
-  scenario.seed =
-      static_cast<std::uint64_t>(TableReader(document, scenario_keys(), "", &document.root()).count("seed"));
+  const TableReader root(document, scenario_keys(), "", &document.root());
+  if (root.has("name")) scenario.name = root.text("name");
+  scenario.seed = static_cast<std::uint64_t>(root.count("seed"));
   if (options.seed) scenario.seed = *options.seed;
   const bool model = mistakes.collect([&] { scenario.model = read_model(document, scenario.catalogue); });
   const std::vector<Provenance> model_notes = scenario.catalogue;

@@ -141,8 +141,8 @@ def main():
             run = subprocess.Popen(over_links(given.programs, train) if given.links else train, stdout=subprocess.DEVNULL, stderr=log)
         atexit.register(run.terminate)  # if this script fails, or is ended
         seen, kills, stops, cuts, relay = Hashes(folder / "chaos"), 0, 0, 0, None
-        next_at = time.monotonic()
-        until = next_at + 60 * given.minutes
+        begun = next_at = last_at = time.monotonic()
+        until = begun + 60 * given.minutes
         while run.poll() is None or (whole is not None and whole.poll() is None):
             if given.policy == "wait":
                 expected.look()
@@ -150,7 +150,8 @@ def main():
             time.sleep(0.05)
             if run.poll() is not None or time.monotonic() > until or time.monotonic() < next_at:
                 continue
-            next_at = time.monotonic() + drawn.expovariate(1 / 5)  # every 5 seconds, also on a loaded machine
+            last_at = time.monotonic()
+            next_at = last_at + drawn.expovariate(1 / 5)  # every 5 seconds, also on a loaded machine
             try:
                 below = processes_below(run.pid)
             except FileNotFoundError:  # the run has just ended
@@ -172,6 +173,7 @@ def main():
                     stops += 1
             except ProcessLookupError:
                 pass
+        minutes = (last_at - begun) / 60
         expected.look()
         seen.look()
         if whole is not None and whole.returncode != 0:
@@ -183,7 +185,7 @@ def main():
             last = folder / f"chaos/round-{rounds:08d}"
             if not (last / "node-0.safetensors").exists() or differing(last):
                 sys.exit(f"files of the last round: {sorted(last.glob('node-*'))}; sites differ in {differing(last)[:5]}")
-            print(f"{kills} kills, {stops} stops and {cuts} cuts in {given.minutes:g} min: no lost run, {len(list(last.glob('node-*')))} sites have "
+            print(f"{kills} kills, {stops} stops and {cuts} cuts in {minutes:.1f} min: no lost run, {len(list(last.glob('node-*')))} sites have "
                   "the same parameters; "
                   f"{said.count('got the state after round')} times a site got the state of the others")
             return
@@ -192,7 +194,7 @@ def main():
         compared = sum(key in expected.seen for key in seen.seen)
         if wrong or len(last) != SITES:
             sys.exit(f"wrong weights in {wrong[:5]}; {len(last)} of {SITES} files of the last round")
-        print(f"{kills} kills, {stops} stops and {cuts} cuts in {given.minutes:g} min: no lost run, {compared} checkpoints compared, none wrong")
+        print(f"{kills} kills, {stops} stops and {cuts} cuts in {minutes:.1f} min: no lost run, {compared} checkpoints compared, none wrong")
 
 
 if __name__ == "__main__":

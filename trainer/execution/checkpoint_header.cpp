@@ -116,8 +116,9 @@ Metadata to_metadata(const CheckpointHeader& header) {
 CheckpointHeader checkpoint_header(const Metadata& metadata, const std::string& path) {
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != kFormat)
-    throw FileError(path + ": got a file in another format; expected a checkpoint of this version of "
-                           "fomoe-train; for example one that --checkpoints DIR has written");
+    throw FileError(path +
+                    ": got a file in another format; expected a checkpoint of this version of "
+                    "fomoe-train; for example one that --checkpoints DIR has written");
   try {
     return header_from(metadata);
   } catch (const std::exception& error) {

@@ -36,6 +36,13 @@ TEST_CASE("a simulated run: headings, a table for every chart, and no fetched re
     CHECK(page.find("<div class=\"origin " + entry["origin"].get<std::string>()) != std::string::npos);
 }
 
+TEST_CASE("a result whose scenario has a title is shown with it") {
+  const Folder folder;
+  (void)simulated(folder, " --set name=\"Two & a half sites\"");
+  CHECK(page_of(folder, "run.json").find("<h2>Result: Two &amp; a half sites (run)</h2>") !=
+        std::string::npos);
+}
+
 TEST_CASE("a simulated run: the page has the answer of simulate, and the charts have the result's numbers") {
   const Folder folder;
   // 12 full rounds of 16 steps.
@@ -120,6 +127,7 @@ TEST_CASE("texts in a result are escaped and cannot become markup") {
   run["sites"][0]["name"] = evil;
   run["scenario"]["strategy"]["method"] = evil;
   run["scenario"][evil] = evil;
+  run["scenario"]["name"] = evil;
   run["provenance"][0]["what"] = evil;
   run["round_timeline"]["nodes"][0] = evil;
   run["sensitivity"][0]["input"] = evil;

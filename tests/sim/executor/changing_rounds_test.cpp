@@ -90,6 +90,24 @@ TEST_CASE("twenty drawn scenarios: the default rounds give the wall clock of all
   CHECK(wide <= 2);
 }
 
+TEST_CASE("a rate that falls all the time, in more steps than there are start times, is interpolated") {
+  Scenario scenario = tests::ideal_scenario("local_sgd", 2);
+  const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  const double rate = bytes / 2;
+  scenario.platform = platforms::uniform(2, rate, rate, 0.1);
+  constexpr int kRounds = 3000, kSteps = 3000;
+  scenario.workload.tokens = static_cast<std::int64_t>(kRounds) * 5 * 2 * scenario.model.sequence_length;
+  // To an eighth of the rate, evenly over 10,000 s.
+  for (int i = 0; i < kSteps; ++i) {
+    scenario.platform.changes.push_back(rate_change(LinkChange::Link::uplink, 0, 0, 10'000.0 * i / kSteps,
+                                                    rate * std::pow(8, -static_cast<double>(i) / kSteps)));
+  }
+  const auto all = sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
+  const auto some = sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = 500}).report;
+  REQUIRE(some.notes.back() != all.notes.back());
+  CHECK(std::abs(some.wall_clock_s / all.wall_clock_s - 1) < 0.005);
+}
+
 TEST_CASE("a trace that repeats has no beginning: before its first change, the last one holds") {
   platforms::Platform platform = platforms::uniform(2, 8, 8, 0);
   platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 6, 4),

@@ -52,8 +52,8 @@ TEST_CASE("a header with a value that is missing or wrong is unusable, and its f
     } else {
       metadata[key] = value;
     }
-    CHECK_THROWS_WITH_AS(checkpoint_header(metadata, "dir/node-2"), doctest::Contains("dir/node-2: got a checkpoint"),
-                         UnusableFile);
+    CHECK_THROWS_WITH_AS(checkpoint_header(metadata, "dir/node-2"),
+                         doctest::Contains("dir/node-2: got a checkpoint"), UnusableFile);
   };
   for (const auto& [key, value] : to_metadata(written())) {
     CAPTURE(key);
@@ -74,7 +74,7 @@ TEST_CASE("a header with a value that is missing or wrong is unusable, and its f
 TEST_CASE("a file that is no checkpoint of this version is refused") {
   Metadata metadata = to_metadata(written());
   metadata["format"] = "fomoe.checkpoint/1";
-  CHECK_THROWS_WITH_AS(checkpoint_header(metadata, "node-2"), doctest::Contains("node-2: got a file in another format"),
-                       fomoe::FileError);
+  CHECK_THROWS_WITH_AS(checkpoint_header(metadata, "node-2"),
+                       doctest::Contains("node-2: got a file in another format"), fomoe::FileError);
   CHECK_THROWS_AS(checkpoint_header({}, "node-2"), fomoe::FileError);
 }
