@@ -18,6 +18,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -154,10 +155,10 @@ def measure(path):
             time.sleep(float(row["round_s"]) / 2)
             run.lose(int(row["sites"]) - 1, float(row["outage_s"]))
             whole_s = run.finish()
-            report = json.loads((pathlib.Path(name) / "report.json").read_text())
+            said = (pathlib.Path(name) / "stderr").read_text(encoding="utf-8")
         row["measured_delay_s"] = f"{whole_s - float(row['undisturbed_s']):.1f}"
-        untrained = settings["workload.tokens"] - report["tokens"]
-        row["missed_rounds"] = untrained / (16 * 64 * settings["strategy.local_steps"])
+        back = re.findall(r"got the state after round (\d+)", said)
+        row["missed_rounds"] = float(back[-1]) - (LOST_IN_ROUND - 1) if back else 0.0
         print(row, flush=True)
         write(path, rows)
 
