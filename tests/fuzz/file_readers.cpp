@@ -136,7 +136,7 @@ constexpr Reader kReaders[] = {
      "experiments/profiles/*.json experiments/proxies/results/*.json"},
     {"run", "run.json", read_run, "experiments/validation/unequal/*-0[0-3]-*.json"},
     {"results", "results.json", [](const std::string& path) { (void)report::read_results({path}); },
-     "experiments/validation/unequal/*-0[0-3]-*.json"},
+     "experiments/validation/unequal/*-0[0-3]-*.json build/fuzz/answers/*.json"},
     {"config", "config.json", [](const std::string& path) { (void)scenario::read_hf_config(path); },
      "experiments/models/*.json"},
     {"shape", "shape.json", [](const std::string& path) { (void)scenario::read_shape_file(path); }, ""},

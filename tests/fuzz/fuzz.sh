@@ -30,6 +30,20 @@ mkdir -p build/fuzz/findings build/fuzz/corpus build/fuzz/logs
   printf '%s\n' 10Gbps 420ms 40% 2.50USD 1e308 -0 nan inf 1e-320 9223372036854775808 '[[' ']]' '{}' '[]' '..' '/decade'
 } | sort -u | awk 'NF { gsub(/\\/, "\\\\"); print "\"" $0 "\"" }' >build/fuzz/words.dict
 
+# An answer of each command whose JSON `fomoe report` reads.
+answer() {
+  local file=build/fuzz/answers/$1.json
+  [ -e "$file" ] || build/fuzz/bin/fomoe "$@" --output "$file" >/dev/null 2>&1 || { echo "fomoe $* failed"; exit 1; }
+}
+mkdir -p build/fuzz/answers
+smallest=experiments/scenarios/two-sites.toml
+answer simulate $smallest
+answer sweep $smallest --vary strategy.local_steps=8,16
+answer compare $smallest --case strategy.method=diloco --case strategy.method=ddp
+answer solve $smallest --for platform.bandwidth --target wall_clock=100s
+answer plan $smallest --vary strategy.local_steps=16 --vary strategy.method=diloco,fomoe --top 3
+answer validate experiments/validation/unequal/*-0[01]-*.json
+
 readers=("$@")
 [ ${#readers[@]} -gt 0 ] || mapfile -t readers < <($program | cut -d' ' -f1)
 failed=0

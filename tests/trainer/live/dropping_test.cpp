@@ -14,7 +14,7 @@ class Sites {
       : folder_(folder), settings_(std::move(settings)) {
     settings_.insert(settings_.end(),
                      {"workload.tokens=1572864", "strategy.local_steps=4", "trainer.on_lost_site=drop",
-                      "trainer.drop_after=1s", "trainer.timeout=60s"});  // 96 rounds
+                      "trainer.drop_after=6s", "trainer.timeout=60s"});  // 96 rounds
     for (int rank = 0; rank < 4; ++rank) start(rank);
   }
   void start(int rank, const std::vector<std::string>& more = {}) {
