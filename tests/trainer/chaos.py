@@ -30,8 +30,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCENARIO = ROOT / "experiments/scenarios/tiny-training.toml"
 SITES, TIMEOUT_S = 4, 5
-# What a service manager does at a real site: it starts the process again until the run has ended.
-UNTIL_IT_ENDS = 'trap "" TERM; "$@"; until [ $? -eq 0 ]; do sleep 0.3; "$@" --resume; done'
+# What a service manager does at a real site: it starts the process again until the run has ended, which this file says.
+UNTIL_IT_ENDS = 'trap "" TERM; ended="$1"; shift; "$@"; until [ $? -eq 0 ] || [ -e "$ended" ]; do sleep 0.3; "$@" --resume; done'
+AFTER_THE_END_S = 30  # within which all sites must have ended
 
 
 def command(programs, policy, checkpoints, rounds, *more):
@@ -88,10 +89,10 @@ def children(process):
     return [int(word) for word in text.split()]
 
 
-def over_links(programs, train):
-    """The command that runs `train` at each site of an emulated network."""
+def over_links(programs, train, ended):
+    """The command that runs `train` at each site of an emulated network. The file `ended` says that the run has ended."""
     return [str(programs / "fomoe-wan"), "run", str(SCENARIO), "--no-check", "--set", "platform.bandwidth=100Mbps",
-            "--set", "platform.latency=5ms", "--", "/bin/bash", "-c", UNTIL_IT_ENDS, "site", *train]
+            "--set", "platform.latency=5ms", "--", "/bin/bash", "-c", UNTIL_IT_ENDS, "site", str(ended), *train]
 
 
 def processes_below(process):
@@ -138,9 +139,9 @@ def main():
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(folder / "stderr", "w", encoding="utf-8") as log:
             train = command(given.programs, given.policy, folder / "chaos", rounds, *([] if given.links else ["--local"]))
-            run = subprocess.Popen(over_links(given.programs, train) if given.links else train, stdout=subprocess.DEVNULL, stderr=log)
+            run = subprocess.Popen(over_links(given.programs, train, folder / "ended") if given.links else train, stdout=subprocess.DEVNULL, stderr=log)
         atexit.register(run.terminate)  # if this script fails, or is ended
-        seen, kills, stops, cuts, relay = Hashes(folder / "chaos"), 0, 0, 0, None
+        seen, kills, stops, cuts, relay, ended_at = Hashes(folder / "chaos"), 0, 0, 0, None, None
         begun = next_at = last_at = time.monotonic()
         until = begun + 60 * given.minutes
         while run.poll() is None or (whole is not None and whole.poll() is None):
@@ -148,6 +149,14 @@ def main():
                 expected.look()
                 seen.look()
             time.sleep(0.05)
+            # With "drop", the run ends without a site that is away at that moment, and which then looks for the others in vain.
+            if given.policy == "drop" and ended_at is None and (folder / f"chaos/round-{rounds:08d}/node-0.safetensors").exists():
+                ended_at = until = time.monotonic()
+            if ended_at is not None and time.monotonic() > ended_at + AFTER_THE_END_S:
+                (folder / "ended").touch()
+                for process, name in processes_below(run.pid):
+                    if name == "fomoe-train":
+                        os.kill(process, signal.SIGKILL)
             if run.poll() is not None or time.monotonic() > until or time.monotonic() < next_at:
                 continue
             last_at = time.monotonic()

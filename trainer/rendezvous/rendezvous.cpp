@@ -63,7 +63,7 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
   std::iota(members_.begin(), members_.end(), 0);
   // c10d would print stack traces of errors that we report in one line. Users can set the variable to see
   // them.
-  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
   const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
   while (true) {

@@ -1,6 +1,8 @@
 // Tests runs whose sites are killed and come back, and runs that go on at other sites.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/trainer/live/program.hpp"
 
 using namespace fomoe::tests;
@@ -64,6 +66,19 @@ TEST_CASE("a lost site that does not come back ends the run after the time that 
   CAPTURE(said);
   CHECK(said.find("waiting for all sites") != std::string::npos);
   CHECK(said.find("site-1 (rank 1) did not respond") != std::string::npos);
+}
+
+TEST_CASE("a site that finds no rank 0 says so in one line") {
+  const Folder folder;
+  Process site(train({"platform.sites=2", "trainer.timeout=1s"}, {}), folder / "stderr",
+               {{"RANK", "1"},
+                {"WORLD_SIZE", "2"},
+                {"MASTER_ADDR", "127.0.0.1"},
+                {"MASTER_PORT", std::to_string(20'000 + (::getpid() + 193) % 10'000)}});
+  CHECK(site.wait(60) == 1);
+  const std::string said = content(folder / "stderr");
+  CHECK(said.starts_with("fomoe-train: site-0 (rank 0) does not answer at 127.0.0.1:"));
+  CHECK(std::count(said.begin(), said.end(), '\n') == 1);
 }
 
 TEST_CASE("waiting for lost sites needs checkpoints") {
