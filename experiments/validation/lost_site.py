@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Kills a site of a real run, starts it again later, and compares the delay with the one that `fomoe simulate` predicts.
 
-    experiments/validation/lost_site.py --predict lost-site.csv    one undisturbed run, and the predictions of all cases
+    experiments/validation/lost_site.py --predict lost-site.csv    two undisturbed runs, and the predictions of all cases
     experiments/validation/lost_site.py --run lost-site.csv        runs the cases and adds what was measured
 
-Three or four sites train over links that fomoe-wan emulates, with half a core each. The simulator executes the outage of the same
+Three or four sites train over links that fomoe-wan emulates, with 0.4 cores each. The simulator executes the outage of the same
 site at the same time within a round (failures.outages). fomoe-train takes longer for reasons that the simulator leaves out, and the
 prediction adds them, with times from the undisturbed run:
 

@@ -74,11 +74,11 @@ CheckpointHeader header_from(const Metadata& metadata) {
   header.digest = digest_from_json(metadata.at("digest"));
   header.node = whole_number<NodeId>(metadata.at("node"));
   header.nodes = whole_number<NodeId>(metadata.at("nodes"));
-  header.absent = parsed("absent").get<std::vector<NodeId>>();
   header.rounds = whole_number<std::int64_t>(metadata.at("rounds"));
   header.steps = whole_number<std::int64_t>(metadata.at("steps"));
   header.model = shape_from(parsed("model"));
-  // Checkpoints of earlier versions have no constants.
+  // Checkpoints of earlier versions have neither absent nodes nor constants.
+  if (metadata.contains("absent")) header.absent = parsed("absent").get<std::vector<NodeId>>();
   if (metadata.contains("rope_theta")) header.constants.rope_theta = parsed("rope_theta");
   if (metadata.contains("router_temperature"))
     header.constants.router_temperature = parsed("router_temperature");
