@@ -41,6 +41,17 @@ ComputeTimes times_of(const Scenario& scenario, int site) {
   return times;
 }
 
+int steps_of_short_last_round(const Scenario& scenario, const PlanSummary& summary) {
+  const double steps =
+      summary.steps - (summary.rounds - 1) * static_cast<double>(scenario.strategy.local_steps);
+  if (steps <= 0 || steps >= static_cast<double>(scenario.strategy.local_steps)) return 0;
+  for (int i = 0; i < summary.stage_count; ++i) {
+    const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
+    if (stage.hidden_steps > 0 || stage.shown_at_end) return static_cast<int>(steps);
+  }
+  return 0;
+}
+
 }  // namespace
 
 ClosedFormParts closed_form_parts(const Scenario& scenario) {
@@ -60,7 +71,9 @@ ClosedFormParts closed_form_parts(const Scenario& scenario) {
                         slowest,
                         slowest_times,
                         {},
-                        true};
+                        true,
+                        0};
+  parts.steps_of_short_last_round = steps_of_short_last_round(scenario, parts.summary);
   parts.represents_sites = represents_sites(scenario, parts.summary);
   parts.round = round_times(parts.summary, parts.links, slowest_times.parts(), slowest_times.outer_step_s);
   return parts;
@@ -94,6 +107,12 @@ RunReport closed_form(const Scenario& scenario) {
         "the closed form lets all sites take part in every round, without quorum and outages; simulate the "
         "scenario to include them");
   const RoundTimes<double>& round = parts.round;
+  if (parts.steps_of_short_last_round > 0)
+    report.notes.push_back(
+        "the last round has " + std::to_string(parts.steps_of_short_last_round) + " of " +
+        std::to_string(scenario.strategy.local_steps) +
+        " steps; the closed form lets it hide transfers as a full round does, and is wrong by at most the "
+        "communication of one round; simulate the scenario instead");
   if (summary.lower_bound)
     report.notes.push_back(
         "the closed form is a lower bound of this schedule, in which one wait delays others; simulate the "

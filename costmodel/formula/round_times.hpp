@@ -65,7 +65,7 @@ RoundTimes<V> round_times(const Summary<V>& summary, const LinkSets<V>& links, c
     const Stage<V>& stage = summary.stages[static_cast<std::size_t>(i)];
     const V duration_s = stage_s(stage, links);
     V late_at_end_s = duration_s - before_end_s(stage, step);
-    V late_s = late_at_end_s - after_end_s(stage, step);
+    V late_s = late_at_end_s - after_end_s(stage, step) - stage.hidden_hops * links.all.latency_s;
     times.communication_s += stage.times_per_round * duration_s;
     for (; i + 1 < summary.stage_count; ++i) {  // the parts of this stage
       const Stage<V>& part = summary.stages[static_cast<std::size_t>(i + 1)];

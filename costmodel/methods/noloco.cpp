@@ -6,8 +6,9 @@
 // bytes per round, as the mean over M sites, where S_g is the size of the pseudo-gradients and S_p that of
 // the slow weights:
 //   B = 2⌊M/2⌋/M · (S_g + S_p)
-//   round = max(K·t_step, S_p ÷ rate) + S_g ÷ rate
-// t_step is the time of a step. The authors' published code instead sends both payloads after the local
+//   round = max(K·t_step + latency, S_p ÷ rate + latency) + S_g ÷ rate
+// t_step is the time of a step. Slow weights that are late share the link with the pseudo-gradients, whose
+// latency passes meanwhile. The authors' published code instead sends both payloads after the local
 // steps.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/shared/random_pairs.hpp"
@@ -53,6 +54,7 @@ struct Formula {
     slow_weights.latency_hops = any;
     slow_weights.bytes = slow_weights.pair_bytes = any * parameter * elements;
     slow_weights.hidden_steps = summary.steps / summary.rounds;  // fewer than K if the last round is short
+    slow_weights.hidden_hops = any;
     summary.add(slow_weights);
     Stage<V> pseudo_gradients;
     pseudo_gradients.latency_hops = any;

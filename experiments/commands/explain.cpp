@@ -160,7 +160,13 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
           "      overlaps with at most {:.4g} steps, {:.4g} forward passes and {:.4g} backward passes of "
           "compute\n",
           stage.hidden_steps, stage.hidden_forwards, stage.hidden_backwards);
+    if (stage.hidden_hops > 0)
+      text +=
+          fmt::format("      and with {:.4g} one-way latencies of the next transfers\n", stage.hidden_hops);
   }
+  if (parts.steps_of_short_last_round > 0)
+    text += fmt::format("  The last round has {} of {} steps, and hides less than is taken here.\n",
+                        parts.steps_of_short_last_round, scenario.strategy.local_steps);
   if (parts.represents_sites) return text;
   if (parts.summary.lower_bound)
     return text + "  This schedule may take longer, because one wait delays others.\n";
@@ -211,7 +217,7 @@ void run_explain(const Arguments& arguments) {
   const Scenario scenario = read_scenario(*values);
   const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
   std::string simulated;
-  if (!parts.represents_sites) {
+  if (!parts.exact()) {
     const double wall_clock_s = execute(scenario, Engine{}).report.wall_clock_s;
     simulated = text_of({"wall clock by simulation", "every site and hop on its own", "",
                          fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});

@@ -112,7 +112,7 @@ Json formula_answer(const Question& question, const std::vector<std::string>& ov
   return {{"report", scenario::to_json(costmodel::closed_form(scenario))},
           {"label", label_of(scenario)},
           {"sent", scenario::to_json(parts.summary.sent)},
-          {"exact", parts.represents_sites && !parts.summary.lower_bound},
+          {"exact", parts.exact()},
           {"rate_bytes_per_s", rate},
           {"curve", curve_of(scenario)},
           {"local_steps", scenario.strategy.local_steps},

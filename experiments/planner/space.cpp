@@ -154,15 +154,15 @@ class SpaceBuilder {
       for (const auto& set : found.sets) sets_.push_back(names_of(set));
       for (int site = 0; site < base_.sites(); ++site) single_sites_.push_back(names_of({site}));
       described_.insert("platform.use_sites");
-      std::string shown;
-      for (const std::string& set : sets_) shown += "\n    " + set;
-      space_.tried.push_back(
-          (found.all
-               ? fmt::format("sites: all {} sets of two or more sites", sets_.size())
-               : fmt::format(
-                     "sites: for each number of sites, the set whose slowest pair is fastest{}",
-                     found.exact ? "" : ", found by a greedy search if there are more than 20,000 sets")) +
-          shown);
+      if (found.all) {
+        space_.tried.push_back(fmt::format("sites: all {} sets of two or more of them", sets_.size()));
+      } else {
+        std::string shown;
+        for (const std::string& set : sets_) shown += "\n    " + set;
+        space_.tried.push_back(fmt::format(
+            "sites: for each number of sites, the set whose slowest pair is fastest{}:{}",
+            found.exact ? "" : ", found by a greedy search if there are more than 20,000 sets", shown));
+      }
     } else if (!named_sites_ && !drawn_sites_) {
       equal_sites_ = true;
     } else {

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 hours=${1:-8}
-end=$((SECONDS + hours * 3600)) failed=0
+end=$(awk -v hours="$hours" -v now=$SECONDS 'BEGIN {print int(now + hours * 3600)}') failed=0
 low=(nice -n 19)
 chrt -i 0 true 2>/dev/null && low=(chrt -i 0 "${low[@]}")
 while [ $SECONDS -lt $end ]; do
