@@ -56,12 +56,13 @@ if [ ! -e "$simgrid/complete" ]; then
   cp -r "$work/build/include/." "$simgrid/include/"
   cp -P "$work"/build/lib/libsimgrid.so* "$simgrid/lib/"
   cp "$work/LICENSE-LGPL-2.1" "$simgrid/licences/SimGrid-LGPL-2.1.txt"
-  cp /usr/share/doc/libboost-program-options-dev/copyright "$simgrid/licences/Boost.txt" 2>/dev/null || true
   printf 'prefix=%s\nName: simgrid\nDescription: SimGrid without ns-3\nVersion: %s\nLibs: -L${prefix}/lib -lsimgrid\nCflags: -I${prefix}/include\n' \
     "$simgrid" "$version" >"$simgrid/lib/pkgconfig/simgrid.pc"
   touch "$simgrid/complete"
   rm -rf "$work"
 fi
+cp /usr/share/doc/libboost-program-options-dev/copyright "$simgrid/licences/Boost.txt"
+cp /usr/share/doc/libjs-chart.js/copyright "$simgrid/licences/Chart.js.txt"
 
 # The libraries of build/release are linked if they are there (experiments/python/prebuilt.cmake).
 plain=$PWD/.cache/wheel-plain

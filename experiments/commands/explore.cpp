@@ -89,8 +89,9 @@ void run_explore(const Arguments& arguments) {
       "export", po::value<std::string>()->default_value("")->value_name("PAGE.html"),
       "write a page that needs neither fomoe nor a network, with the closed form on a grid of settings, and "
       "exit (default: serve the page)")(
-      "chart-library", po::value<std::string>()->default_value(report::kChartLibrary)->value_name("FILE.js"),
-      "file with Chart.js 3 or 4, which is copied into the page");
+      "chart-library", po::value<std::string>()->default_value("")->value_name("FILE.js"),
+      "file with Chart.js 3 or 4, which is copied into the page (default: that of the wheel, or of Debian's "
+      "libjs-chart.js)");
   const Help help = {
       "explore",
       "SCENARIO.toml [options]",

@@ -10,8 +10,9 @@ void run_report(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE.html"),
                         "file for the page, or - for stdout; required")(
-      "chart-library", po::value<std::string>()->default_value(report::kChartLibrary)->value_name("FILE.js"),
-      "file with Chart.js 3 or 4, which is copied into the page");
+      "chart-library", po::value<std::string>()->default_value("")->value_name("FILE.js"),
+      "file with Chart.js 3 or 4, which is copied into the page (default: that of the wheel, or of Debian's "
+      "libjs-chart.js)");
   const Help help = {
       "report",
       "RESULT.json… --output report.html [options]",

@@ -11,6 +11,10 @@ if(NOT TARGET fomoe)
 endif()
 install(TARGETS _fomoe DESTINATION fomoe COMPONENT python)
 install(TARGETS fomoe DESTINATION fomoe/bin COMPONENT python)
+# The charts of fomoe report and fomoe explore, which look for this file beside the program first.
+if(EXISTS /usr/share/javascript/chart.js/chart.min.js)
+  install(FILES /usr/share/javascript/chart.js/chart.min.js DESTINATION fomoe/bin COMPONENT python)
+endif()
 # The files lie as in the repository, because scenarios name others by relative paths.
 foreach(folder platforms experiments/scenarios experiments/models experiments/data)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION fomoe/examples/${folder} COMPONENT python

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -48,9 +49,18 @@ std::string titled(const Run& run) {
   return fmt::format("{} ({})", scenario["name"].get<std::string>(), run.name);
 }
 
+std::string installed_chart_library() {
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const auto beside = program.parent_path() / "chart.min.js";
+  return std::filesystem::exists(beside, ignored) ? beside.string()
+                                                  : "/usr/share/javascript/chart.js/chart.min.js";
+}
+
 }  // namespace
 
-ChartLibrary read_chart_library(const std::string& path) {
+ChartLibrary read_chart_library(const std::string& given) {
+  const std::string path = given.empty() ? installed_chart_library() : given;
   const auto fail = [&](const std::string& got) {
     throw std::runtime_error(
         fmt::format("{}: got {}; expected Chart.js 3 or 4, which draws the charts of the report; for example "

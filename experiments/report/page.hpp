@@ -6,15 +6,14 @@
 
 namespace fomoe::report {
 
-/// The path of Chart.js as one file, from Debian's package libjs-chart.js.
-inline constexpr const char* kChartLibrary = "/usr/share/javascript/chart.js/chart.min.js";
-
 struct ChartLibrary {
   std::string version;  // "3.9.1"
   std::string text;
 };
 
-/// Throws std::runtime_error if the file cannot be read or is not Chart.js 3 or 4.
+/// `path` is the file of Chart.js; empty: chart.min.js in the folder of the running program, which a wheel
+/// has, or else that of Debian's package libjs-chart.js. Throws std::runtime_error if the file cannot be read
+/// or is not Chart.js 3 or 4.
 ChartLibrary read_chart_library(const std::string& path);
 
 /// The licence of Chart.js, to be shown at the end of a page that contains it.

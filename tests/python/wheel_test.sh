@@ -31,6 +31,14 @@ end=$(date +%s.%N)
 "$program" simulate "$root/experiments/scenarios/two-sites.toml" --output - >program.json
 cmp wheel.json program.json
 grep -q "\"wall_clock_s\": $(cat python.txt)" program.json
+# The pages, whose charts the wheel has, and a reader that closes the pipe.
+for page in "report wheel.json --output report.html" "explore $root/experiments/scenarios/two-sites.toml --export explore.html"; do
+  # shellcheck disable=SC2086  # words
+  /usr/bin/unshare --mount --map-root-user /usr/bin/sh -c 'mount -t tmpfs tmpfs /usr/share/javascript; exec "$@"' - "${clean[@]}" "$work/venv/bin/fomoe" $page >/dev/null
+done
+grep -q 'Chart.js v[34]' report.html explore.html
+"${clean[@]}" "$work/venv/bin/fomoe" list keys 2>head.err | head -1 >/dev/null || true
+[ ! -s head.err ] || { cat head.err; exit 1; }
 # Whatever the wheel does not contain must be a part of every Linux.
 for file in "$work"/venv/lib/python3*/site-packages/fomoe/bin/fomoe "$work"/venv/lib/python3*/site-packages/fomoe/_fomoe.abi3.so; do
   ldd "$file" | awk '$3 ~ /^\// {print $3}' | grep -vE "^$work/|/(libc|libm|libgcc_s|libstdc\+\+|libpthread|libdl|librt)\.so" &&
