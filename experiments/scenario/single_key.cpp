@@ -28,15 +28,14 @@ SingleKey read_single_key(const std::string& assignment) {
   document.override_key(assignment);
   refuse_unknown_tables(document, scenario_keys(), {});
   const std::string dotted_name = assignment.substr(0, assignment.find('='));
-  const std::size_t dot = dotted_name.find('.');
-  const std::string table = dot == std::string::npos ? "" : dotted_name.substr(0, dot);
-  const std::string name = dot == std::string::npos ? dotted_name : dotted_name.substr(dot + 1);
+  if (is_table(scenario_keys(), dotted_name)) (void)find_table(document, dotted_name);  // refuses the value
+  const auto [table, name] = table_and_name(dotted_name);
   const toml::table* found = table.empty() ? &document.root() : find_table(document, table);
   const TableReader reader(document, scenario_keys(), table, found);
 
   SingleKey single;
   for (const Key& key : scenario_keys()) {
-    if (key.table == table && key.name == name) single.key = &key;
+    if (key.table == table && key.name == name) single.key = &key;  // else the reader has refused it
   }
   const Kind kind = single.key->kind;
   if (kind == Kind::count) {

@@ -20,7 +20,10 @@ std::size_t after_string(std::string_view text, std::size_t at, bool toml) {
     if (text[at] == '\\' && quote == '"') {
       ++at;
     } else if (triple ? text.substr(at, 3) == std::string(3, quote) : text[at] == quote) {
-      return at + (triple ? 3 : 1);
+      at += triple ? 3 : 1;
+      // A long string may end with one or two quotes of its own.
+      for (int more = 0; triple && more < 2 && at < text.size() && text[at] == quote; ++more) ++at;
+      return at;
     } else if (text[at] == '\n' && !triple) {
       return at;
     }
@@ -62,6 +65,7 @@ std::optional<Excess> excess_in_toml(std::string_view text) {
   int dots = 0;   // of the current name
   int depth = 0;  // of arrays and inline tables
   bool line_begins = true, in_header = false;
+  char before = '\n';  // the character before this one, without spaces
   const auto here = [&](std::size_t at, const std::string& what) {
     return Excess{what, 1 + static_cast<unsigned>(std::count(text.begin(), text.begin() + at, '\n'))};
   };
@@ -73,7 +77,10 @@ std::optional<Excess> excess_in_toml(std::string_view text) {
       continue;
     }
     if (c == '"' || c == '\'') {
+      if (std::string_view("\n=[{,.").find(before) == std::string_view::npos)
+        return here(at, "quotes inside of a name or value");
       at = after_string(text, at, /*toml=*/true);
+      before = c;
       line_begins = false;
       continue;
     }
@@ -100,6 +107,7 @@ std::optional<Excess> excess_in_toml(std::string_view text) {
     } else if (c != ' ' && c != '\t' && c != '\r') {
       line_begins = false;
     }
+    if (c != ' ' && c != '\t' && c != '\r') before = c;
     ++at;
   }
   return std::nullopt;

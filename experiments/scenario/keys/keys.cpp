@@ -20,4 +20,11 @@ bool is_table(std::span<const Key> keys, std::string_view name) {
   return std::any_of(keys.begin(), keys.end(), [&](const Key& key) { return key.table == name; });
 }
 
+std::pair<std::string, std::string> table_and_name(const std::string& key) {
+  const std::size_t last = key.rfind('.');
+  if (last == std::string::npos) return {"", key};
+  const std::size_t dot = is_table(scenario_keys(), key.substr(0, last)) ? last : key.find('.');
+  return {key.substr(0, dot), key.substr(dot + 1)};
+}
+
 }  // namespace fomoe::scenario

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fomoe::scenario {
@@ -48,6 +49,10 @@ std::span<const Key> grid_file_keys();
 
 /// Returns whether any key belongs to the table.
 bool is_table(std::span<const Key> keys, std::string_view name);
+
+/// The table and the name of a dotted key of a scenario: "strategy" and "local_steps", or
+/// "strategy.compression" and "kept_share". The table of a key without a dot is empty.
+std::pair<std::string, std::string> table_and_name(const std::string& key);
 
 /// The valid values of a key of Kind::choice.
 std::vector<std::string> choices(const Key& key);

@@ -119,6 +119,29 @@ const Key* find_key(const std::string& dotted_name) {
   fail(place, "TOML", description, "a file in TOML", "local_steps = 32");
 }
 
+/// The table "strategy" or "strategy.compression"; null if there is none. "" is the root.
+template <class Table>
+Table* table_named(Table& root, const std::string& name) {
+  if (name.empty()) return &root;
+  const std::size_t dot = name.find('.');
+  auto* outer = root.template get_as<toml::table>(name.substr(0, dot));
+  if (dot == std::string::npos || outer == nullptr) return outer;
+  return outer->template get_as<toml::table>(name.substr(dot + 1));
+}
+
+/// The text with control characters as in "\\x1b", so that a file's bytes cannot steer a terminal.
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7f)
+      shown += fmt::format("\\x{:02x}", code);
+    else
+      shown += c;
+  }
+  return shown;
+}
+
 }  // namespace
 
 void fail(const std::string& place, const std::string& key, const std::string& got,
@@ -126,7 +149,7 @@ void fail(const std::string& place, const std::string& key, const std::string& g
   std::string message =
       fmt::format("{}: {}: got {}; expected {}; for example {}", place, key, got, expected, example);
   if (!suggestion.empty()) message += fmt::format("; did you mean {}?", suggestion);
-  throw FileError(message);
+  throw FileError(printable(message));
 }
 
 std::string shortened(const std::string& text) {
@@ -178,12 +201,8 @@ void Document::override_key(const std::string& assignment) {
     fail(place, key, "a key of a [[site]]",
          "a key of another table, because the keys of a [[site]] are changed in the file",
          "--set compute.gpus_per_site=8");
-  const std::size_t last_dot = key.rfind('.');
-  const std::size_t dot = is_table(scenario_keys(), key.substr(0, last_dot)) ? last_dot : key.find('.');
-  const std::string table_name = dot == std::string::npos ? "" : key.substr(0, dot);
-  const std::string name = dot == std::string::npos ? key : key.substr(dot + 1);
-  if (name.empty() || name.find('.') != std::string::npos ||
-      (dot != std::string::npos && table_name.empty())) {
+  const auto [table_name, name] = table_and_name(key);
+  if (name.empty() || name.find('.') != std::string::npos || key.starts_with('.')) {
     fail(place, key, "a key of another form", "table.key", example);
   }
 
@@ -237,9 +256,8 @@ Document Document::with_keys_of(const std::string& name, const toml::table& othe
 }
 
 void Document::unset(const std::string& key) {
-  const std::size_t dot = key.find('.');
-  toml::table* table = dot == std::string::npos ? &root_ : root_.get_as<toml::table>(key.substr(0, dot));
-  const std::string name = dot == std::string::npos ? key : key.substr(dot + 1);
+  const auto [table_name, name] = table_and_name(key);
+  toml::table* table = table_named(root_, table_name);
   if (table == nullptr || table->erase(name) == 0)
     fail("--unset " + key, key, "no such key in " + path_, "a key of the scenario, or a table",
          "--unset strategy.collective");
@@ -263,11 +281,9 @@ std::string Document::place(const std::string& key, const toml::node* node, cons
 }
 
 std::string Document::place(const std::string& key) const {
-  const std::size_t dot = key.find('.');
-  const toml::node* outer = root_.get(key.substr(0, dot));
-  if (dot == std::string::npos) return place(key, outer, nullptr);
-  const toml::table* table = outer != nullptr ? outer->as_table() : nullptr;
-  return place(key, table != nullptr ? table->get(key.substr(dot + 1)) : nullptr, table);
+  const auto [table_name, name] = table_and_name(key);
+  const toml::table* table = table_named(root_, table_name);
+  return place(key, table != nullptr ? table->get(name) : nullptr, table);
 }
 
 }  // namespace fomoe::scenario

@@ -101,6 +101,7 @@ TEST_CASE("texts within the limits pass, whatever their strings contain") {
   CHECK(scenario::excess_in_json('"' + repeated("[", 300) + "\\\"" + repeated("[", 300) + '"').empty());
   CHECK(scenario::excess_in_json(repeated("[],", 1000)).empty());
   const std::string dots(300, '.');
+  CHECK(says(scenario_refusal(std::string("seed = 2\x1b\0 [", 12)), "got 2\\x1b\\x00 [ without quotes"));
   CHECK_FALSE(scenario::excess_in_toml("a = \"" + dots + "\" # " + dots + "\nb = '" + dots + "'"));
   CHECK_FALSE(scenario::excess_in_toml("a = \"\"\"x\n" + dots + "\n\"\"\"\n"));
   CHECK_FALSE(scenario::excess_in_toml(repeated("1.5, ", 100)));
@@ -124,6 +125,11 @@ TEST_CASE("what toml++ does not check is refused before") {
   CHECK(says(scenario_refusal("seed = 1\n[,[a]]"), ":2: TOML: got a [table] without a name"));
   CHECK(says(scenario_refusal("\xc2\xbc = 1"), "a character outside of ASCII without quotes"));
   CHECK(says(scenario_refusal("[network_model]\nhop = 10\xc2\xb5s"), "10\xc2\xb5s without quotes"));
+  CHECK(says(scenario_refusal("a = 10'\xd2\x91"), "10'\xd2\x91 without quotes"));
+  CHECK(says(scenario_refusal("a = [5\"\xd0\x95\n"), "quotes inside of a name or value"));
+  CHECK(says(scenario_refusal("n =[}}+"), ":1: TOML: got "));
+  CHECK_FALSE(scenario::excess_in_toml(
+      "a = \"\"\"\xc2\xbc\"\"\"\"\"\r\nb.'c' = ['''''', # \"\n  \"d\" ,{\"e\"=1}]\n\"f\"=''\n"));
   CHECK_FALSE(
       scenario::excess_in_toml("\xef\xbb\xbf"
                                "a = [\n  [ {b = 1} ],\n [+1]] # \xc2\xbc\n[[ \"\xc2\xbc\" ]]\n"));

@@ -197,6 +197,31 @@ TEST_CASE("O_e follows the number of sites if it is not given") {
   CHECK(all[0]["memory_bytes_per_site"] == all[1]["memory_bytes_per_site"]);
 }
 
+TEST_CASE("keys of a table inside of another table can be varied and unset") {
+  const std::string top_k =
+      " --set strategy.method=diloco --set strategy.compression.kind=top_k --set "
+      "strategy.compression.kept_share=";
+  for (const std::string engine : {"closed-form", "simulated"}) {
+    const std::string options = " --set strategy.expert_overlap=2 --engine " + engine;
+    const json all = rows("--vary strategy.compression.kept_share=0.01,0.1" + top_k + "0.5" + options);
+    REQUIRE(all.size() == 2);
+    for (const json& row : all) {
+      const Ran single = run_in(source_dir(), "fomoe simulate " + kScenario + " --output -" + top_k +
+                                                  row["strategy.compression.kept_share"].dump() + options);
+      REQUIRE_MESSAGE(single.exit_status == 0, single.err);
+      CHECK(row["wall_clock_s"].get<double>() ==
+            doctest::Approx(json::parse(single.out)["wall_clock_s"].get<double>()).epsilon(1e-12));
+    }
+    CHECK(all[0]["wall_clock_s"] < all[1]["wall_clock_s"]);
+  }
+  const Folder folder;
+  write_all(folder / "s.toml", "[strategy.compression]\nkind = \"top_k\"\nkept_share = 0.5\nshare = 1\n");
+  const Ran ran =
+      run_in(folder.path(), "fomoe simulate " + (folder / "s.toml") + " --unset strategy.compression.share");
+  CHECK_MESSAGE(ran.err.find("no such key") == std::string::npos, ran.err);
+  CHECK_MESSAGE(ran.err.find("share: got an unknown key") == std::string::npos, ran.err);
+}
+
 TEST_CASE("mistakes in --vary, --shard and --jobs give exit status 2 and the expected value") {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"", "--vary: got none; expected at least one; for example --vary strategy.local_steps=16,32,64"},
@@ -211,6 +236,8 @@ TEST_CASE("mistakes in --vary, --shard and --jobs give exit status 2 and the exp
       {"--vary strategy.local_steps=1,,2", "got an empty value"},
       {"--vary strategy.local_steps", "got no key=values"},
       {"--vary seed=1 --vary seed=2", "got the same key twice"},
+      {"--vary strategy.compression=1,2", "strategy.compression: got 1; expected a table"},
+      {"--vary strategy.compression.share=1", "strategy.compression.share: got an unknown key"},
       {"--vary seed=1 --shard 3/2", "--shard: got \"3/2\"; expected i/n with 1 ≤ i ≤ n"},
       {"--vary seed=1 --jobs 0", "--jobs: got \"0\"; expected a whole number from 1 to 4096"},
       {"--vary seed=1 --output s.txt", "expected - or a file that ends in .csv or .json"},
