@@ -65,7 +65,6 @@ std::optional<Excess> excess_in_toml(std::string_view text) {
   int dots = 0;   // of the current name
   int depth = 0;  // of arrays and inline tables
   bool line_begins = true, in_header = false;
-  char before = '\n';  // the character before this one, without spaces
   const auto here = [&](std::size_t at, const std::string& what) {
     return Excess{what, 1 + static_cast<unsigned>(std::count(text.begin(), text.begin() + at, '\n'))};
   };
@@ -77,10 +76,7 @@ std::optional<Excess> excess_in_toml(std::string_view text) {
       continue;
     }
     if (c == '"' || c == '\'') {
-      if (std::string_view("\n=[{,.").find(before) == std::string_view::npos)
-        return here(at, "quotes inside of a name or value");
       at = after_string(text, at, /*toml=*/true);
-      before = c;
       line_begins = false;
       continue;
     }
@@ -107,7 +103,6 @@ std::optional<Excess> excess_in_toml(std::string_view text) {
     } else if (c != ' ' && c != '\t' && c != '\r') {
       line_begins = false;
     }
-    if (c != ' ' && c != '\t' && c != '\r') before = c;
     ++at;
   }
   return std::nullopt;

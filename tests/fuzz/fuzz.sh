@@ -80,8 +80,8 @@ for reader in "${readers[@]}"; do
   if [ -n "${MINIMISE:-}" ]; then
     rm -rf "build/fuzz/minimised/$reader" && mkdir -p "build/fuzz/minimised/$reader"
     FOMOE_READER=$reader $program -merge=1 -max_len=2048 -close_fd_mask=1 "build/fuzz/minimised/$reader" "$committed" "$corpus" >/dev/null 2>&1 || true
-    # The smallest inputs, up to 8 kB for each reader.
-    find "build/fuzz/minimised/$reader" -type f -printf '%s %p\n' | sort -n | awk '{ sum += $1; if (sum <= 8192) print $2 }' | xargs -r cp -t "$committed"
+    # The smallest inputs, up to 8 kB and 40 files for each reader.
+    find "build/fuzz/minimised/$reader" -type f -printf '%s %p\n' | sort -n | awk '{ sum += $1; if (sum <= 8192 && NR <= 40) print $2 }' | xargs -r cp -t "$committed"
   fi
 done
 exit $failed

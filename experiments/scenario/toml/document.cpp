@@ -43,11 +43,25 @@ std::optional<std::string> redefined_name(std::string_view message) {
   return std::string(message.substr(open + 1, close - open - 1));
 }
 
+/// Parses the text. Outside of strings and comments, toml++ 3.3 has undefined behaviour for characters beyond
+/// ASCII. Only where a text is malformed can they reach it: `a = 0'é`. Therefore a text is parsed first with
+/// seven ASCII characters for each of their bytes, which are as valid in strings and as invalid elsewhere.
+toml::table parsed(const std::string& text, const std::string& path) {
+  std::string ascii;
+  for (std::size_t i = text.starts_with("\xef\xbb\xbf") ? 3 : 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80) ascii += text[i];
+    for (int bit = 0; byte >= 0x80 && bit < 7; ++bit) ascii += (byte >> bit & 1) != 0 ? '!' : '?';
+  }
+  if (ascii.size() != text.size()) (void)toml::parse(ascii, path);
+  return toml::parse(text, path);
+}
+
 /// Parses the text after "=" as a TOML value; returns nothing if the text is a word without quotes.
 std::optional<toml::table> parse_value(const std::string& text) {
   if (text.find('\n') != std::string::npos || excess_in_toml(text)) return std::nullopt;
   try {
-    toml::table table = toml::parse("value = " + text);
+    toml::table table = parsed("value = " + text, "");
     const toml::node* node = table.get("value");
     if (node == nullptr || node->is_date() || node->is_time() || node->is_date_time()) return std::nullopt;
     return table;
@@ -180,7 +194,7 @@ Document Document::read(const std::string& path, const std::string& what, const 
   }
   if (const auto excess = excess_in_toml(text)) fail_parse(document.path_, text, excess->line, excess->what);
   try {
-    document.root_ = toml::parse(text, document.path_);
+    document.root_ = parsed(text, document.path_);
   } catch (const toml::parse_error& error) {
     fail_parse(document.path_, text, error.source().begin.line, std::string(error.description()));
   }

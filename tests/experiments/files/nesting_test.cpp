@@ -126,7 +126,9 @@ TEST_CASE("what toml++ does not check is refused before") {
   CHECK(says(scenario_refusal("\xc2\xbc = 1"), "a character outside of ASCII without quotes"));
   CHECK(says(scenario_refusal("[network_model]\nhop = 10\xc2\xb5s"), "10\xc2\xb5s without quotes"));
   CHECK(says(scenario_refusal("a = 10'\xd2\x91"), "10'\xd2\x91 without quotes"));
-  CHECK(says(scenario_refusal("a = [5\"\xd0\x95\n"), "quotes inside of a name or value"));
+  for (const char* malformed :
+       {"a = [5\"\xd0\x95\n", "a = 04_~3{\"177\xce\x82", "a=323=\"\"\"+1\xd0\xb8*1t", "[a]\nb=2=\"\xcf\x9d"})
+    CHECK(says(scenario_refusal(malformed), "got "));
   CHECK(says(scenario_refusal("n =[}}+"), ":1: TOML: got "));
   CHECK_FALSE(scenario::excess_in_toml(
       "a = \"\"\"\xc2\xbc\"\"\"\"\"\r\nb.'c' = ['''''', # \"\n  \"d\" ,{\"e\"=1}]\n\"f\"=''\n"));
