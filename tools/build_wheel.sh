@@ -45,7 +45,8 @@ if [ ! -e "$simgrid/complete" ]; then
   logged tar -C "$work" --strip-components 1 -xf "$work"/simgrid-*.tar.gz
   sed -i "s/ -g3\"/\"/" "$work/CMakeLists.txt"  # its debug information has ten times the size of the library
   launcher=$(command -v ccache || true)
-  logged cmake -S "$work" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$simgrid" \
+  # SimGrid's configuration leaves a program in the current folder.
+  logged env -C "$work" cmake -S "$work" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$simgrid" \
     -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" -DCMAKE_C_COMPILER_LAUNCHER="$launcher" \
     -Dminimal-bindings=ON -Denable_ns3=OFF -Denable_smpi=OFF -Denable_msg=OFF \
     -Denable_python=OFF -Denable_java=OFF -Denable_documentation=OFF -Denable_lto=OFF

@@ -21,9 +21,7 @@ struct ClosedFormParts {
   /// Steps of the last round if it is short and computation hides transfers, else 0. The formula lets the
   /// last round hide as much as each other one, which is wrong by at most the communication of one round.
   int steps_of_short_last_round = 0;
-  [[nodiscard]] bool exact() const {
-    return represents_sites && !summary.lower_bound && steps_of_short_last_round == 0;
-  }
+  [[nodiscard]] bool exact() const { return represents_sites && steps_of_short_last_round == 0; }
 };
 
 /// The parts from which closed_form() computes its report: wall clock = rounds · round.duration_s.

@@ -6,7 +6,7 @@
 // bytes per round, as the mean over M sites, where S_g is the size of the pseudo-gradients and S_p that of
 // the slow weights:
 //   B = 2⌊M/2⌋/M · (S_g + S_p)
-//   round = max(K·t_step + latency, S_p ÷ rate + latency) + S_g ÷ rate
+//   round = max(K·t_step, S_p ÷ rate) + latency + S_g ÷ rate
 // t_step is the time of a step. Slow weights that are late share the link with the pseudo-gradients, whose
 // latency passes meanwhile. The authors' published code instead sends both payloads after the local
 // steps.

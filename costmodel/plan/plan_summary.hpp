@@ -115,7 +115,9 @@ struct Stage {
   V hidden_forwards = constant<V>(0);  // forward passes, possibly fractional, that may hide the stage
   V hidden_backwards = constant<V>(0);
   V hidden_optimizers = constant<V>(0);  // updates of all parameters, possibly fractional
-  V hidden_hops = constant<V>(0);  // one-way latencies of the next stage, which begins when the steps end
+  /// One-way latencies of the next stage that may hide the stage. The next stage begins when the hidden_steps
+  /// end, also if this one has not ended.
+  V hidden_hops = constant<V>(0);
   Between between = Between::any;
   bool star = false;               // all bytes pass through the first site: it receives, then it sends
   V out_share = constant<V>(0.5);  // share of the bytes that the first site of a star sends

@@ -161,12 +161,13 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
           "compute\n",
           stage.hidden_steps, stage.hidden_forwards, stage.hidden_backwards);
     if (stage.hidden_hops > 0)
-      text +=
-          fmt::format("      and with {:.4g} one-way latencies of the next transfers\n", stage.hidden_hops);
+      text += fmt::format("      overlaps with {:.4g} one-way latencies of the next transfers\n",
+                          stage.hidden_hops);
   }
   if (parts.steps_of_short_last_round > 0)
-    text += fmt::format("  The last round has {} of {} steps, and hides less than is taken here.\n",
-                        parts.steps_of_short_last_round, scenario.strategy.local_steps);
+    text += fmt::format(
+        "  The last round has {} of {} steps, but the formula lets it hide as much as a full round.\n",
+        parts.steps_of_short_last_round, scenario.strategy.local_steps);
   if (parts.represents_sites) return text;
   if (parts.summary.lower_bound)
     return text + "  This schedule may take longer, because one wait delays others.\n";
@@ -209,7 +210,7 @@ void run_explain(const Arguments& arguments) {
       "Prints the closed form with the scenario's numbers, line by line: parameters, bytes, FLOPs, "
       "seconds of\na step and on the links, the round, the whole run, memory and cost. If the links of the "
       "sites "
-      "differ, the slowest hop decides; methods without a formula for that are also simulated.",
+      "differ, the slowest hop decides; what the closed form only approximates is also simulated.",
       {"fomoe explain experiments/scenarios/two-sites.toml",
        "fomoe explain experiments/scenarios/two-sites.toml --set strategy.method=ddp"}};
   const auto values = parse(arguments, help, options, "scenario");

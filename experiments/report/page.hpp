@@ -11,10 +11,10 @@ struct ChartLibrary {
   std::string text;
 };
 
-/// `path` is the file of Chart.js; empty: chart.min.js in the folder of the running program, which a wheel
+/// `given` is the file of Chart.js; empty: chart.min.js in the folder of the running program, which a wheel
 /// has, or else that of Debian's package libjs-chart.js. Throws std::runtime_error if the file cannot be read
 /// or is not Chart.js 3 or 4.
-ChartLibrary read_chart_library(const std::string& path);
+ChartLibrary read_chart_library(const std::string& given);
 
 /// The licence of Chart.js, to be shown at the end of a page that contains it.
 std::string chart_licence(const ChartLibrary& library);

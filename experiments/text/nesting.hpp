@@ -16,8 +16,8 @@ std::string excess_in_json(std::string_view text);
 /// The same for JSON types with sorted keys, whose objects may have any number of keys.
 std::string excess_in_sorted_json(std::string_view text);
 /// What is too much in a text of TOML, or what toml++ 3.3 does not check although it relies on it: that names
-/// and numbers are ASCII, and that a [table] begins with a name. Nothing if the text can
-/// be parsed; the parser itself limits arrays and inline tables.
+/// and numbers are ASCII, and that a [table] begins with a name. Nothing if the text can be parsed; the
+/// parser itself limits arrays and inline tables.
 struct Excess {
   std::string what;
   unsigned line = 1;

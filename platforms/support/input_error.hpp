@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "platforms/support/printable.hpp"
+
 namespace fomoe {
 
 /// A wrong value in a scenario. The message names the key, the value found, the values expected, and an
@@ -11,11 +13,12 @@ namespace fomoe {
 class InputError : public std::runtime_error {
  public:
   InputError(std::string key, const std::string& got, const std::string& expected, const std::string& example)
-      : std::runtime_error(key + ": got " + got + "; expected " + expected + "; for example " + example),
+      : std::runtime_error(
+            printable(key + ": got " + got + "; expected " + expected + "; for example " + example)),
         key_(std::move(key)) {}
 
   InputError(std::string key, const std::string& message)
-      : std::runtime_error(message), key_(std::move(key)) {}
+      : std::runtime_error(printable(message)), key_(std::move(key)) {}
 
   /// Dotted key of the scenario that the mistake is about, for instance "strategy.expert_overlap".
   [[nodiscard]] const std::string& key() const { return key_; }
@@ -27,12 +30,14 @@ class InputError : public std::runtime_error {
 /// A mistake in a file or in an override: "file:line: key: got …; expected …; for example …". If an unknown
 /// name is close to a known one, the message ends with "; did you mean …?".
 class FileError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
+ public:
+  explicit FileError(const std::string& message) : std::runtime_error(printable(message)) {}
 };
 
 /// A mistake on the command line or in the environment.
 class UsageError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
+ public:
+  explicit UsageError(const std::string& message) : std::runtime_error(printable(message)) {}
 };
 
 }  // namespace fomoe

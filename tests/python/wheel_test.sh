@@ -31,12 +31,15 @@ end=$(date +%s.%N)
 "$program" simulate "$root/experiments/scenarios/two-sites.toml" --output - >program.json
 cmp wheel.json program.json
 grep -q "\"wall_clock_s\": $(cat python.txt)" program.json
-# The pages, whose charts the wheel has, and a reader that closes the pipe.
-for page in "report wheel.json --output report.html" "explore $root/experiments/scenarios/two-sites.toml --export explore.html"; do
-  # shellcheck disable=SC2086  # words
-  /usr/bin/unshare --mount --map-root-user /usr/bin/sh -c 'mount -t tmpfs tmpfs /usr/share/javascript; exec "$@"' - "${clean[@]}" "$work/venv/bin/fomoe" $page >/dev/null
+# The pages have the charts of the wheel, which a version of its own marks here, and not those of the system.
+charts=$(echo "$work"/venv/lib/python3*/site-packages/fomoe/bin/chart.min.js)
+sed -i 's/Chart.js v3\.[0-9.]*/Chart.js v3.77.7/' "$charts"
+"${clean[@]}" "$work/venv/bin/fomoe" report wheel.json --output report.html >/dev/null
+"${clean[@]}" "$work/venv/bin/fomoe" explore "$root/experiments/scenarios/two-sites.toml" --export explore.html >/dev/null
+for page in report.html explore.html; do
+  grep -q 'Chart.js v3.77.7' $page || { echo "$page has other charts than those of the wheel" >&2; exit 1; }
 done
-grep -q 'Chart.js v[34]' report.html explore.html
+# The program is quiet if the reader of its output closes the pipe.
 "${clean[@]}" "$work/venv/bin/fomoe" list keys 2>head.err | head -1 >/dev/null || true
 [ ! -s head.err ] || { cat head.err; exit 1; }
 # Whatever the wheel does not contain must be a part of every Linux.

@@ -43,9 +43,10 @@ std::optional<std::string> redefined_name(std::string_view message) {
   return std::string(message.substr(open + 1, close - open - 1));
 }
 
-/// Parses the text. Outside of strings and comments, toml++ 3.3 has undefined behaviour for characters beyond
-/// ASCII. Only where a text is malformed can they reach it: `a = 0'é`. Therefore a text is parsed first with
-/// seven ASCII characters for each of their bytes, which are as valid in strings and as invalid elsewhere.
+/// Parses the text. toml++ 3.3 has undefined behaviour for characters beyond ASCII outside of strings and
+/// comments. excess_in_toml() refuses them in a well-formed text, but it takes the wrong part of a malformed
+/// text for a string: `a = 0'é`. Therefore the text is parsed first with each of their bytes replaced by
+/// seven characters ! and ?, which are also valid in strings and comments and nowhere else.
 toml::table parsed(const std::string& text, const std::string& path) {
   std::string ascii;
   for (std::size_t i = text.starts_with("\xef\xbb\xbf") ? 3 : 0; i < text.size(); ++i) {
@@ -133,7 +134,8 @@ const Key* find_key(const std::string& dotted_name) {
   fail(place, "TOML", description, "a file in TOML", "local_steps = 32");
 }
 
-/// The table "strategy" or "strategy.compression"; null if there is none. "" is the root.
+/// The table with this name, such as "strategy" or "strategy.compression", and the root for "". Null if there
+/// is none.
 template <class Table>
 Table* table_named(Table& root, const std::string& name) {
   if (name.empty()) return &root;
@@ -143,19 +145,6 @@ Table* table_named(Table& root, const std::string& name) {
   return outer->template get_as<toml::table>(name.substr(dot + 1));
 }
 
-/// The text with control characters as in "\\x1b", so that a file's bytes cannot steer a terminal.
-std::string printable(const std::string& text) {
-  std::string shown;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7f)
-      shown += fmt::format("\\x{:02x}", code);
-    else
-      shown += c;
-  }
-  return shown;
-}
-
 }  // namespace
 
 void fail(const std::string& place, const std::string& key, const std::string& got,
@@ -163,7 +152,7 @@ void fail(const std::string& place, const std::string& key, const std::string& g
   std::string message =
       fmt::format("{}: {}: got {}; expected {}; for example {}", place, key, got, expected, example);
   if (!suggestion.empty()) message += fmt::format("; did you mean {}?", suggestion);
-  throw FileError(printable(message));
+  throw FileError(message);
 }
 
 std::string shortened(const std::string& text) {

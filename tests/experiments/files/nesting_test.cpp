@@ -101,7 +101,6 @@ TEST_CASE("texts within the limits pass, whatever their strings contain") {
   CHECK(scenario::excess_in_json('"' + repeated("[", 300) + "\\\"" + repeated("[", 300) + '"').empty());
   CHECK(scenario::excess_in_json(repeated("[],", 1000)).empty());
   const std::string dots(300, '.');
-  CHECK(says(scenario_refusal(std::string("seed = 2\x1b\0 [", 12)), "got 2\\x1b\\x00 [ without quotes"));
   CHECK_FALSE(scenario::excess_in_toml("a = \"" + dots + "\" # " + dots + "\nb = '" + dots + "'"));
   CHECK_FALSE(scenario::excess_in_toml("a = \"\"\"x\n" + dots + "\n\"\"\"\n"));
   CHECK_FALSE(scenario::excess_in_toml(repeated("1.5, ", 100)));
@@ -130,8 +129,8 @@ TEST_CASE("what toml++ does not check is refused before") {
        {"a = [5\"\xd0\x95\n", "a = 04_~3{\"177\xce\x82", "a=323=\"\"\"+1\xd0\xb8*1t", "[a]\nb=2=\"\xcf\x9d"})
     CHECK(says(scenario_refusal(malformed), "got "));
   CHECK(says(scenario_refusal("n =[}}+"), ":1: TOML: got "));
-  CHECK_FALSE(scenario::excess_in_toml(
-      "a = \"\"\"\xc2\xbc\"\"\"\"\"\r\nb.'c' = ['''''', # \"\n  \"d\" ,{\"e\"=1}]\n\"f\"=''\n"));
+  CHECK(says(scenario_refusal("a = [\"\"\"b\"\"\"\"] # it's\n[,c]\n"),
+             ":2: TOML: got a [table] without a name"));
   CHECK_FALSE(
       scenario::excess_in_toml("\xef\xbb\xbf"
                                "a = [\n  [ {b = 1} ],\n [+1]] # \xc2\xbc\n[[ \"\xc2\xbc\" ]]\n"));
