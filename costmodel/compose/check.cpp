@@ -108,6 +108,22 @@ void check_policy(const Scenario& scenario, const Method& method) {
       "policy = \"wait\"");
 }
 
+// A method that trains at the first site alone reads data and writes checkpoints there.
+void check_traffic(const Scenario& scenario, const Method& method) {
+  if (!method.one_site) return;
+  const auto refuse_elsewhere = [&](const char* key, const std::optional<int>& site) {
+    if (site.value_or(0) == 0) return;
+    const std::vector<platforms::Site>& sites = scenario.platform.sites;
+    throw InputError(key, sites[static_cast<std::size_t>(*site)].name + " with " + std::string(method.name),
+                     sites.front().name + ", where alone this method trains", sites.front().name);
+  };
+  refuse_elsewhere("traffic.data_site", scenario.traffic.data_site);
+  refuse_elsewhere("traffic.checkpoint_site", scenario.traffic.checkpoint_site);
+  if (scenario.traffic.rejoin_site)
+    throw InputError("traffic.rejoin_site", "a site that rejoins with " + std::string(method.name),
+                     "no such site, since no other site has the state", "--unset traffic.rejoin_site");
+}
+
 // Parts of the batch may differ if a site computes all of its own part, and each part has a sequence.
 void check_batch_shares(const Scenario& scenario, const Method& method) {
   if (scenario.workload.batch_shares.empty() || method.one_site) return;
@@ -169,6 +185,7 @@ void check(const Scenario& scenario) {
   check_composition(scenario);
   check_batch_shares(scenario, *method);
   check_policy(scenario, *method);
+  check_traffic(scenario, *method);
   // Rejects a profile of another model or batch.
   check_each_site(scenario, [&](int site) { (void)site_compute_times(scenario, site); });
 }

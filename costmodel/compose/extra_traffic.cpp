@@ -93,6 +93,10 @@ double state_bytes_per_parameter(const Scenario& scenario) {
   return 12 + outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
 }
 
+ExtraTraffic extra_traffic_of(const Scenario& scenario) {
+  return scenario.strategy.method->one_site ? ExtraTraffic{} : scenario.traffic;
+}
+
 int rejoin_source(const ExtraTraffic& traffic) {
   if (traffic.checkpoint_site && traffic.checkpoint_site != traffic.rejoin_site)
     return *traffic.checkpoint_site;
@@ -100,7 +104,7 @@ int rejoin_source(const ExtraTraffic& traffic) {
 }
 
 Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
-  const ExtraTraffic& traffic = scenario.traffic;
+  const ExtraTraffic traffic = extra_traffic_of(scenario);
   if (scenario.sites() == 1 || (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site))
     return plan;
 

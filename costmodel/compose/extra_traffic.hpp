@@ -20,6 +20,10 @@ namespace fomoe::costmodel {
 /// the method's outer state.
 double state_bytes_per_parameter(const Scenario& scenario);
 
+/// The extra traffic of the scenario. A method that trains at the first site alone has none, because check()
+/// refuses data and checkpoints elsewhere.
+ExtraTraffic extra_traffic_of(const Scenario& scenario);
+
 /// The site from which a rejoining site fetches its state: the checkpoint's site, or the first other site.
 int rejoin_source(const ExtraTraffic& traffic);
 

@@ -13,7 +13,7 @@ PlanSummary summarise(const Scenario& scenario) {
   const Axes<double> axes = axes_of(scenario);
   const Fixed fixed = fixed_of(scenario);
   PlanSummary summary = scenario.strategy.method->summarise(axes, fixed);
-  add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, scenario.traffic,
+  add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, extra_traffic_of(scenario),
                     state_bytes_per_parameter(scenario));
   return summary;
 }

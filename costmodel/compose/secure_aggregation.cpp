@@ -13,8 +13,9 @@ bool is_sum(const Op& op) {
   return transfer != nullptr && transfer->pattern == Pattern::all_reduce;
 }
 
-// Every site sends `bytes` to every other site.
-Op to_all_others(const Scenario& scenario, const char* name, double bytes, std::vector<OpId> after) {
+// Every site sends `bytes` to every other site. The operation is detached if the sum is.
+Op to_all_others(const Scenario& scenario, const char* name, double bytes, const Op& sum,
+                 std::vector<OpId> after) {
   const Payload payload{Content::key,
                         TrafficClass::dense,
                         {},
@@ -22,7 +23,7 @@ Op to_all_others(const Scenario& scenario, const char* name, double bytes, std::
                         static_cast<std::int64_t>(bytes)};
   const Transfer transfer{
       Pattern::all_to_all_broadcast, Collective::direct, {{all_workers(scenario), {payload}}}};
-  return {name, transfer, std::move(after)};
+  return {name, transfer, std::move(after), {}, sum.detached};
 }
 
 }  // namespace
@@ -44,15 +45,17 @@ Composed with_masks(const Scenario& scenario, const RoundPlan& plain) {
     const bool sum = is_sum(op);
     for (OpId& before : op.after) before = composed.last[static_cast<std::size_t>(before)];
     if (sum && summed == 0) {
-      const OpId keys = append(to_all_others(scenario, "advertise keys", kPublicKeyBytes, op.after));
-      shared = append(to_all_others(scenario, "share secrets", kSecretShareBytes, {keys}));
+      Op first = to_all_others(scenario, "advertise keys", kPublicKeyBytes, op, op.after);
+      first.after_earlier = op.after_earlier;
+      const OpId keys = append(std::move(first));
+      shared = append(to_all_others(scenario, "share secrets", kSecretShareBytes, op, {keys}));
     }
     if (sum) op.after = {shared};
-    composed.last.push_back(append(std::move(op)));
+    composed.last.push_back(append(op));
     if (!sum) continue;
     sum_ids.push_back(composed.last.back());
     if (++summed < sums) continue;
-    unmasked = append(to_all_others(scenario, "remove masks", kUnmaskingBytes, sum_ids));
+    unmasked = append(to_all_others(scenario, "remove masks", kUnmaskingBytes, op, sum_ids));
     for (OpId& last : composed.last) {
       if (std::find(sum_ids.begin(), sum_ids.end(), last) != sum_ids.end()) last = unmasked;
     }

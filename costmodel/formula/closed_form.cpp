@@ -5,6 +5,7 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "costmodel/formula/round_times.hpp"
 #include "costmodel/plan/method.hpp"
@@ -41,17 +42,6 @@ ComputeTimes times_of(const Scenario& scenario, int site) {
   return times;
 }
 
-int steps_of_short_last_round(const Scenario& scenario, const PlanSummary& summary) {
-  const double steps =
-      summary.steps - (summary.rounds - 1) * static_cast<double>(scenario.strategy.local_steps);
-  if (steps <= 0 || steps >= static_cast<double>(scenario.strategy.local_steps)) return 0;
-  for (int i = 0; i < summary.stage_count; ++i) {
-    const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
-    if (stage.hidden_steps > 0 || stage.shown_at_end) return static_cast<int>(steps);
-  }
-  return 0;
-}
-
 }  // namespace
 
 ClosedFormParts closed_form_parts(const Scenario& scenario) {
@@ -72,9 +62,9 @@ ClosedFormParts closed_form_parts(const Scenario& scenario) {
                         slowest_times,
                         {},
                         true,
-                        0};
-  parts.steps_of_short_last_round = steps_of_short_last_round(scenario, parts.summary);
+                        {}};
   parts.represents_sites = represents_sites(scenario, parts.summary);
+  parts.approximations = approximations(scenario, parts.summary);
   parts.round = round_times(parts.summary, parts.links, slowest_times.parts(), slowest_times.outer_step_s);
   return parts;
 }
@@ -91,38 +81,8 @@ RunReport closed_form(const Scenario& scenario) {
 
   RunReport report = report_frame(scenario, static_cast<std::int64_t>(summary.steps));
   report.executor = "closed-form";
-  const NetworkModel& network = scenario.network;
-  if (network.tcp_window_bytes || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
-      network.call_overhead_s > 0 || network.payload_bytes_per_s ||
-      network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
-      !scenario.platform.shared_links.empty() || !scenario.platform.changes.empty() ||
-      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat) {
-    report.notes.push_back(
-        "the closed form does not model TCP windows, loss, slow start, jitter, overheads per call and per "
-        "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates "
-        "that change, or waiting for steps of varying duration; simulate the scenario to include them");
-  }
-  if (scenario.strategy.quorum || (scenario.failures && !scenario.failures->outages.empty()))
-    report.notes.push_back(
-        "the closed form lets all sites take part in every round, without quorum and outages; simulate the "
-        "scenario to include them");
+  report.notes.insert(report.notes.end(), parts.approximations.begin(), parts.approximations.end());
   const RoundTimes<double>& round = parts.round;
-  if (parts.steps_of_short_last_round > 0)
-    report.notes.push_back(
-        "the last round has " + std::to_string(parts.steps_of_short_last_round) + " of " +
-        std::to_string(scenario.strategy.local_steps) +
-        " steps; the closed form lets it hide transfers as a full round does, and is wrong by at most the "
-        "communication of one round; simulate the scenario instead");
-  if (summary.lower_bound)
-    report.notes.push_back(
-        "the closed form is a lower bound of this schedule, in which one wait delays others; simulate the "
-        "scenario instead");
-  else if (!parts.represents_sites)
-    report.notes.push_back(
-        "the closed form takes the slowest links of the platform for all transfers and lets all sites wait "
-        "for "
-        "the slowest one, since the method's transfers have no formula for sites that differ; simulate the "
-        "scenario instead");
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;

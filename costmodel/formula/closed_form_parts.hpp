@@ -1,6 +1,7 @@
 // Intermediate results of the closed form.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "costmodel/compute/compute_times.hpp"
 #include "costmodel/formula/closed_form.hpp"
@@ -17,11 +18,9 @@ struct ClosedFormParts {
   ComputeTimes slowest_times;  // times of one step of this site
   RoundTimes<double> round;
   bool represents_sites = true;  // see represents_sites()
-
-  /// Steps of the last round if it is short and computation hides transfers, else 0. The formula lets the
-  /// last round hide as much as each other one, which is wrong by at most the communication of one round.
-  int steps_of_short_last_round = 0;
-  [[nodiscard]] bool exact() const { return represents_sites && steps_of_short_last_round == 0; }
+  /// What the closed form leaves out or only approximates; see approximations().
+  std::vector<std::string> approximations;
+  [[nodiscard]] bool exact() const { return approximations.empty(); }
 };
 
 /// The parts from which closed_form() computes its report: wall clock = rounds · round.duration_s.

@@ -37,22 +37,6 @@ void add(std::vector<Links<double>>& list, const Links<double>& links) {
   list.push_back(links);
 }
 
-bool equal_sites(const Platform& platform) {
-  const auto port = [](const platforms::Site& site) {
-    return std::pair(site.uplink_bytes_per_s, site.downlink_bytes_per_s);
-  };
-  for (const platforms::Site& site : platform.sites) {
-    if (port(site) != port(platform.sites[0])) return false;
-  }
-  bool equal = true;
-  platforms::each_path(platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
-    const platforms::Path& first = platform.path(0, 1);
-    equal = equal && path.latency_s == first.latency_s &&
-            path.bandwidth_bytes_per_s == first.bandwidth_bytes_per_s;
-  });
-  return equal;
-}
-
 // A flow through a port that others share: when its first byte reaches the port, and the rate that it has
 // alone.
 struct Flow {
@@ -170,7 +154,7 @@ LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
     sets.all.path_bytes_per_s = std::min(sets.all.path_bytes_per_s, path.bandwidth_bytes_per_s);
     sets.all.latency_s = std::max(sets.all.latency_s, path.latency_s);
   });
-  if (equal_sites(platform)) return sets;
+  if (!platforms::links_differ(platform)) return sets;
   sets.sites = std::make_shared<const Platform>(platform);
   std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));
   std::iota(ring.begin(), ring.end(), 0);
@@ -178,23 +162,6 @@ LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
   for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
     add(sets.ring, between(platform, ring[i], ring[(i + 1) % ring.size()]));
   return sets;
-}
-
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
-  const Platform& platform = scenario.platform;
-  if (summary.lower_bound) return false;
-  if (!platform.changes.empty() || !platform.shared_links.empty()) return false;
-  const bool unequal_steps = steps_differ(scenario);
-  if (!unequal_steps && equal_sites(platform)) return true;
-  for (int i = 0; i < summary.stage_count; ++i) {
-    const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
-    if (stage.times_per_round == 0) continue;
-    if (stage.between == Between::any) return false;
-    // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
-    // later steps hide the transfer.
-    if (unequal_steps && (stage.between == Between::first_site || stage.hidden_steps > 0)) return false;
-  }
-  return true;
 }
 
 }  // namespace fomoe::costmodel

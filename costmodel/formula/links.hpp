@@ -99,10 +99,4 @@ V stage_s(const Stage<V>& stage, const LinkSets<V>& sets) {
 /// be. Links that cannot decide a stage, because others are slower in every respect, are left out.
 LinkSets<double> link_sets(const Scenario& scenario, const platforms::Platform& platform);
 
-/// Whether the closed form represents the scenario's sites. Links must not change, and no paths may share a
-/// backbone. If links differ, each stage must be a ring, a direct exchange or a star. If step times differ,
-/// each stage must be a ring or a direct exchange that no steps hide, since all sites then wait for the
-/// slowest one.
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary);
-
 }  // namespace fomoe::costmodel

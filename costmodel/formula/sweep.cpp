@@ -230,6 +230,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   outcome.link_busy_share =
       outcome.bytes_sent_per_site_per_round / links.all.port_bytes_per_s() / round.duration_s;
+  outcome.approximate = approximates(context.limits, summary, axes.local_steps, mean_sequences);
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   outcome.cost_total = constant<V>(context.sites.front().prices.empty() ? kUnknown : 0);
   outcome.energy_kwh = constant<V>(context.sites.front().power ? 0 : kUnknown);
@@ -335,12 +336,13 @@ SweepContext sweep_context(const Scenario& scenario) {
   context.full_flops = full_replica_flops(scenario.model);
   context.sites = sweep_sites(scenario);
   if (!scenario.workload.batch_shares.empty()) context.share_limits = share_limits(scenario);
-  context.traffic = scenario.traffic;
+  context.traffic = extra_traffic_of(scenario);
   context.state_bytes_per_parameter = state_bytes_per_parameter(scenario);
   platforms::Platform platform = scenario.platform;
   platform.paths.change_all(
       [&](platforms::Path& path) { path.latency_s *= scenario.network.latency_factor; });
   context.links = link_sets(scenario, platform);
+  context.limits = limits_of(scenario);
   return context;
 }
 

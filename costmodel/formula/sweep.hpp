@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/links.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/math/lanes.hpp"
@@ -44,6 +45,7 @@ struct Outcome {
       round_idle_s;
   V link_busy_share;
   V cost_total, energy_kwh;  // NaN if the context has no prices, or no power
+  V approximate;  // 0 where the closed form represents the configuration, else 1; see approximations()
 };
 
 /// GPUs, step times and costs of a site, or of all sites if they are alike.
@@ -86,6 +88,7 @@ struct SweepContext {
   /// Links of sites that differ, with their raw rates. Its lists are empty if sites are equal; then the
   /// configuration's rates represent all sites.
   LinkSets<double> links;
+  FormulaLimits limits;
 };
 
 SweepContext sweep_context(const Scenario& scenario);

@@ -127,6 +127,7 @@ struct Formula {
     hidden.latency_hops *= others;
     hidden.hidden_backwards = share_of_pass(axes, fixed) * others / axes.fragments;
     summary.add(hidden);
+    summary.approximate = leaves_remainder(constant<V>(fixed.layers), axes.fragments);
     return summary;
   }
 };

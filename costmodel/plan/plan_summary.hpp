@@ -157,6 +157,9 @@ struct Summary {
   StageList<V> stages;
   int stage_count = 0;
   SentBytes<V> sent;
+  /// 1 where layers, steps or sequences do not divide evenly into parts that the stages take as equal, or
+  /// where transfers overlap that the stages take as consecutive; else 0.
+  V approximate = constant<V>(0);
   bool lower_bound = false;  // the schedule may take longer than its stages say
 
   void add(Stage<V> stage) { stages.set(static_cast<std::size_t>(stage_count++), std::move(stage)); }
@@ -170,13 +173,20 @@ template <class V>
 V all_reduce_factor(const V& nodes) {
   return 2.0 * (nodes - 1.0) / nodes;
 }
+/// Regions of a hierarchical all-reduce that have some of its nodes.
+template <class V>
+V regions_of(const CollectiveShape& shape, const V& nodes) {
+  return min_of(constant<V>(shape.regions), nodes);
+}
 /// Sequential one-way latencies of an all-reduce: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1),
 /// recursive halving and doubling 2·log₂ n (Thakur, Rabenseifner, Gropp 2005); 0 for one node.
 template <class V>
 V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
   if (shape == Collective::ring) return 2.0 * (nodes - 1.0);
-  if (shape == Collective::hierarchical)
-    return 2.0 * (max_of(V(nodes / shape.regions), constant<V>(1)) - 1.0) + 2.0 * (shape.regions - 1);
+  if (shape == Collective::hierarchical) {
+    const V regions = regions_of(shape, nodes);
+    return 2.0 * (nodes / regions - 1.0) + 2.0 * (regions - 1.0);
+  }
   if (shape == Collective::recursive) return 2.0 * log2_of(nodes);
   return 2.0 * min_of(V(nodes - 1.0), constant<V>(1));
 }
@@ -187,8 +197,8 @@ V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
   if (shape == Collective::ring) return all_reduce_factor(nodes);
   if (shape == Collective::recursive) return all_reduce_factor(nodes);  // one peer at a time
   if (shape == Collective::hierarchical) {
-    const V inside = max_of(V(nodes / shape.regions), constant<V>(1));
-    return max_of(V(all_reduce_factor(inside)), V(all_reduce_factor(constant<V>(shape.regions)) / inside));
+    const V regions = regions_of(shape, nodes), inside = nodes / regions;
+    return max_of(V(all_reduce_factor(inside)), V(all_reduce_factor(regions) / inside));
   }
   return 2.0 / nodes * min_of(V(nodes - 1.0), constant<V>(1));
 }
@@ -210,6 +220,13 @@ V averaging_pair_factor(const Fixed& fixed, const V& nodes) {
   if (!fixed.sparse_payloads) return all_reduce_pair_factor(fixed.collective, nodes);
   if (fixed.collective == Collective::ring) return nodes - 1.0;
   return min_of(V(nodes - 1.0), constant<V>(1));
+}
+
+/// 1 if `whole` is no multiple of `parts`, else 0.
+template <class V>
+V leaves_remainder(const V& whole, const V& parts) {
+  const V each = whole / parts;
+  return ceil_of(each) - floor_of(each);
 }
 
 /// Contents that are averaged at once: the parameters and both moments, or one content.

@@ -16,8 +16,8 @@ namespace po = boost::program_options;
 void add_engine_options(po::options_description& options) {
   options.add_options()(
       "engine", po::value<std::string>()->default_value("simulated")->value_name("NAME"),
-      "simulated: simulates every flow on shared links; closed-form: a formula that is exact for identical "
-      "sites; if sites differ, it represents rings, direct exchanges and stars")(
+      "simulated: simulates every flow on shared links; closed-form: a formula that is exact for most "
+      "methods if sites are equal; its report says where it is an approximation")(
       "rounds", po::value<std::string>()->value_name("N|all"),
       "number of rounds to execute of each kind of round; the other rounds are estimated from them (default: "
       "3 "

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
@@ -164,10 +165,12 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
       text += fmt::format("      overlaps with {:.4g} one-way latencies of the next transfers\n",
                           stage.hidden_hops);
   }
-  if (parts.steps_of_short_last_round > 0)
+  const auto local_steps = static_cast<double>(scenario.strategy.local_steps);
+  const double last = costmodel::steps_of_short_last_round(parts.summary, local_steps);
+  if (last > 0)
     text += fmt::format(
-        "  The last round has {} of {} steps, but the formula lets it hide as much as a full round.\n",
-        parts.steps_of_short_last_round, scenario.strategy.local_steps);
+        "  The last round has {} of {} steps, but the formula lets it hide as much as a full round.\n", last,
+        local_steps);
   if (parts.represents_sites) return text;
   if (parts.summary.lower_bound)
     return text + "  This schedule may take longer, because one wait delays others.\n";

@@ -222,14 +222,18 @@ void run_sweep(const Arguments& arguments) {
   if (!plot || path != "-")
     writer.emplace(path, request.grid, engine.simulated ? "simulated" : "closed-form", currency);
   sweep::UnchangedAxes unchanged(request.grid);
-  std::uint64_t rows = 0, impossible = 0;
+  std::uint64_t rows = 0, impossible = 0, approximate = 0;
   std::string first_problem;
   {
     Progress progress(request.end - request.begin);
     const auto sink = [&](const sweep::Chunk& chunk) {
-      for (const std::string& problem : chunk.problems) {
-        if (problem.empty()) continue;
-        if (impossible++ == 0) first_problem = problem;
+      for (std::size_t i = 0; i < chunk.rows; ++i) {
+        const std::string& problem = chunk.problems[i];
+        if (problem.empty()) {
+          if (!engine.simulated && chunk.exact[i] == 0) ++approximate;
+        } else if (impossible++ == 0) {
+          first_problem = problem;
+        }
       }
       unchanged.add(chunk);
       if (writer) writer->write(chunk);
@@ -271,6 +275,11 @@ void run_sweep(const Arguments& arguments) {
                                     [](const sweep::Axis& a) { return a.key == "strategy.method"; }),
                         engine.simulated));
   }
+  if (approximate > 0)
+    message(fmt::format(
+        "the closed form only approximates {} of {} rows, whose closed_form_exact is false; `fomoe explain` "
+        "says why, and --engine simulated simulates them",
+        approximate, rows));
   if (impossible > 0)
     message(
         fmt::format("{} of {} combinations are impossible; for example {}", impossible, rows, first_problem));

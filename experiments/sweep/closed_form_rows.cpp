@@ -257,6 +257,7 @@ class ClosedFormSweep {
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t index = order_[i].second;
       chunk.problems[index] = problem(context, chunk.first_row + index);
+      chunk.exact[index] = o.approximate[i - begin] == 0 ? 1 : 0;
     }
     const bool asked = context.scenario.quality.has_value();
     for (std::size_t i = begin; i < end; ++i) {
@@ -340,6 +341,7 @@ void Chunk::resize(std::size_t count) {
   for (auto& column : results) column.resize(count);
   problems.resize(count);
   for (std::string& problem : problems) problem.clear();
+  exact.assign(count, 0);
 }
 
 void closed_form_rows(const Request& request, const Sink& sink) {

@@ -54,6 +54,12 @@ std::string memory_problem(const Chunk& chunk, std::size_t index) {
                      commands::human_bytes(chunk.results[kMemoryColumn][index]));
 }
 
+/// Whether the closed form represents a row that it computed; empty for a row of another engine.
+std::optional<bool> closed_form_exact(const Chunk& chunk, std::size_t index, const std::string& executor) {
+  if (executor != "closed-form") return std::nullopt;
+  return chunk.exact[index] != 0;
+}
+
 const char* boolean(const std::optional<bool>& value, const char* unknown) {
   return !value ? unknown : *value ? "true" : "false";
 }
@@ -82,7 +88,7 @@ RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::strin
     put("executor");
     for (const Axis& axis : axes) put(',' + commands::csv_cell(axis.column));
     for (const std::string_view name : kResults) put(fmt::format(",{}", name));
-    put(",currency,limited_by,fits,problem\n");
+    put(",currency,limited_by,closed_form_exact,fits,problem\n");
     return;
   }
   put(fmt::format("{{\"schema\": \"fomoe.sweep/1\", \"executor\": {}, \"axes\": [", json_text(executor_)));
@@ -126,6 +132,8 @@ void RowWriter::write_csv_row(const Chunk& chunk, std::size_t index) {
   put("," + currency_ + ",");
   if (possible) put(limited_by(chunk, index));
   buffer_ += ',';
+  if (possible) put(boolean(closed_form_exact(chunk, index, executor_), ""));
+  buffer_ += ',';
   const std::optional<bool> fit = possible ? fits(chunk, index) : std::nullopt;
   put(boolean(fit, ""));
   buffer_ += ',';
@@ -157,7 +165,8 @@ void RowWriter::write_json_row(const Chunk& chunk, std::size_t index) {
   put("\"limited_by\": \"");
   put(limited_by(chunk, index));
   const std::optional<bool> fit = fits(chunk, index);
-  put(fmt::format("\", \"fits\": {}", boolean(fit, "null")));
+  put(fmt::format("\", \"closed_form_exact\": {}, \"fits\": {}",
+                  boolean(closed_form_exact(chunk, index, executor_), "null"), boolean(fit, "null")));
   if (!fit.value_or(true)) put(", \"problem\": " + json_text(memory_problem(chunk, index)));
   put("}");
 }

@@ -63,6 +63,8 @@ struct Chunk {
   std::size_t rows = 0;
   std::array<std::vector<double>, kResultCount> results;  // by column
   std::vector<std::string> problems;
+  /// Whether the closed form represents the row, for its engine; see costmodel::approximations().
+  std::vector<char> exact;
 
   void resize(std::size_t count);
 };

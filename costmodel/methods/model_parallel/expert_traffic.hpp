@@ -92,6 +92,7 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
     summary.add(all);
     summary.lower_bound = true;
   }
+  summary.approximate = leaves_remainder(axes.global_batch_sequences, axes.sites);
   summary.sent.activations = fixed.moe_layers * fixed.sent_rows * (axes.sites - 1.0) * pair_elements *
                              ((each_way + larger) * there + each_way * back);
 

@@ -190,6 +190,7 @@ struct Formula {
     // Half of the norms outside the layers are in the first unit, the other half in the last one.
     const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
     const V units = axes.fragments;
+    summary.approximate = leaves_remainder(constant<V>(fixed.layers), units);
     const V middle = (fixed.layered_elements + fixed.expert_elements) / units;
     const V two = min_of(V(units - 1.0), one), three = max_of(min_of(V(units - 2.0), one), zero);
     const V first = middle + fixed.embedding_elements + edge * (2.0 - two), last = middle + edge;

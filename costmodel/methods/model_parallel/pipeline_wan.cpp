@@ -243,6 +243,7 @@ struct Formula {
       backward.hidden_backwards = constant<V>(1 / n);
       summary.add(backward);
     }
+    summary.approximate = leaves_remainder(axes.global_batch_sequences, constant<V>(sites * n));
     summary.sent.activations = 2.0 * hops / stages * n * fill.bytes;
 
     if (sites > 1) {
@@ -260,6 +261,9 @@ struct Formula {
       const V factor = averaging_factor(fixed, of_stage.sites) * axes.bytes_per_element / stages;
       summary.sent.dense = factor * (dense + untied);
       summary.sent.expert_sync = factor * fixed.expert_elements;
+      summary.approximate = max_of(summary.approximate, leaves_remainder(constant<V>(fixed.layers), stages));
+      // The sites of a stage may be in one region.
+      if (fixed.collective == Collective::hierarchical) summary.approximate = constant<V>(1);
     }
 
     if (fixed.tied_elements == 0) return summary;

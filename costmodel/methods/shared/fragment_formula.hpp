@@ -96,6 +96,12 @@ Summary<V> summary_of_fragments(const Axes<V>& axes, const Fixed& fixed, const V
   Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, bytes);
   summary.stage_count = 0;
   const V hidden_steps = min_of(axes.overlap_steps, V(axes.local_steps / axes.fragments));
+  // With τ ≥ K/P the next fragment is sent before the site waits for this one.
+  const V one = constant<V>(1);
+  const V overlapping = min_of(floor_of(V(axes.overlap_steps * axes.fragments / axes.local_steps)), one);
+  summary.approximate = max_of(max_of(leaves_remainder(constant<V>(fixed.layers), axes.fragments),
+                                      leaves_remainder(axes.local_steps, axes.fragments)),
+                               overlapping);
   if (fixed.layerwise) {
     add_layerwise_stages(summary, axes, fixed, bytes, hidden_steps);
     return summary;
@@ -114,10 +120,12 @@ Summary<V> summary_of_fragments(const Axes<V>& axes, const Fixed& fixed, const V
   const V has_first = min_of(V(axes.fragments - 1.0), constant<V>(1));  // 0 if P = 1
   const V has_middle = max_of(V(axes.fragments - 2.0), none);
   const double inner = (in_layers - 2 * edge) / in_layers;  // without these norms
-  add(V(sizes.others * inner + per_edge), has_first);
-  add(V(sizes.others * inner), has_middle);
+  if (!fixed.secure_aggregation) {                          // which requires P = 1
+    add(V(sizes.others * inner + per_edge), has_first);
+    add(V(sizes.others * inner), has_middle);
+  }
   add(V(sizes.last * inner + fixed.embedding_elements + edge * (2.0 - has_first)), constant<V>(1));
-  summary.stages[2].shown_at_end = true;
+  summary.stages[static_cast<std::size_t>(summary.stage_count - 1)].shown_at_end = true;
   return summary;
 }
 

@@ -6,11 +6,13 @@
 
 #include <map>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -112,4 +114,16 @@ TEST_CASE(
   CHECK(rejoin_source(traffic) == 3);
   traffic.rejoin_site = 3;  // this site has also lost the checkpoints that it stored
   CHECK(rejoin_source(traffic) == 0);
+}
+
+TEST_CASE("extra traffic: a method that trains at the first site alone has data and checkpoints only there") {
+  Scenario scenario = tests::ideal_scenario("centralised", 4);
+  scenario.traffic.data_site = scenario.traffic.checkpoint_site = 0;
+  CHECK_NOTHROW(check(scenario));
+  CHECK(summarise(scenario).sent.total() == 0);
+  for (auto site : {&ExtraTraffic::data_site, &ExtraTraffic::checkpoint_site, &ExtraTraffic::rejoin_site}) {
+    Scenario elsewhere = scenario;
+    elsewhere.traffic.*site = 1;
+    CHECK_THROWS_AS(check(elsewhere), InputError);
+  }
 }

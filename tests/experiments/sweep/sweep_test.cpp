@@ -363,3 +363,23 @@ TEST_CASE("costs in the rows of a sweep have their currency") {
   CHECK(mixed.exit_status == 2);
   CHECK(mixed.err.find("got prices in USD and EUR; expected one currency") != std::string::npos);
 }
+
+TEST_CASE("rows of the closed form say where it is an approximation, and so does a message") {
+  const Folder folder;
+  const std::string command = "fomoe sweep '" + std::string(kScenario) +
+                              "' --unset compute.step_time --set compute.peak_flops=1TFLOPS --set "
+                              "compute.mfu=0.4 --vary strategy.method=diloco,fedavg --vary "
+                              "workload.global_batch_sequences=4,5 --output -";
+  const Ran formula = run_in(folder.path(), command + " --engine closed-form");
+  const json rows = json::parse(formula.out)["rows"];
+  REQUIRE(rows.size() == 4);
+  for (const json& row : rows) {
+    // One of the two sites has one sequence more, and the other one does not wait for it at the server.
+    const bool drifts = row["strategy.method"] == "fedavg" && row["workload.global_batch_sequences"] == 5;
+    CHECK(row["closed_form_exact"] == !drifts);
+  }
+  CHECK(formula.err.find("only approximates 1 of 4 rows") != std::string::npos);
+  const Ran simulated = run_in(folder.path(), command + " --engine simulated");
+  for (const json& row : json::parse(simulated.out)["rows"]) CHECK(row["closed_form_exact"].is_null());
+  CHECK(simulated.err.find("approximates") == std::string::npos);
+}

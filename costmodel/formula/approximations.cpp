@@ -1,0 +1,76 @@
+#include "costmodel/formula/approximations.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/compute/site_times.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/each_path.hpp"
+
+namespace fomoe::costmodel {
+
+FormulaLimits limits_of(const Scenario& scenario) {
+  return {!not_in_closed_form(scenario).empty(), platforms::links_differ(scenario.platform),
+          steps_differ(scenario), !std::holds_alternative<GivenStepTime>(scenario.compute)};
+}
+
+bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
+  const FormulaLimits limits = limits_of(scenario);
+  const int training_sites = scenario.strategy.method->one_site ? 1 : scenario.sites();
+  const double mean_sequences =
+      static_cast<double>(scenario.workload.global_batch_sequences) / training_sites;
+  return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
+         represents_sites(summary, limits.links_differ, unequal_steps(limits, mean_sequences)) == 1;
+}
+
+std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
+  std::vector<std::string> notes;
+  const NetworkModel& network = scenario.network;
+  if (network.tcp_window_bytes || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
+      network.call_overhead_s > 0 || network.payload_bytes_per_s ||
+      network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
+      !scenario.platform.shared_links.empty() || !scenario.platform.changes.empty() ||
+      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat)
+    notes.emplace_back(
+        "the closed form does not model TCP windows, loss, slow start, jitter, overheads per call and per "
+        "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates "
+        "that change, or waiting for steps of varying duration; simulate the scenario to include them");
+  const ExtraTraffic traffic = extra_traffic_of(scenario);
+  if (traffic.data_site || traffic.checkpoint_site || traffic.rejoin_site)
+    notes.emplace_back(
+        "the closed form only approximates the traffic of data, checkpoints and sites that rejoin, which "
+        "shares the links with other transfers; simulate the scenario instead");
+  if (scenario.strategy.quorum || (scenario.failures && !scenario.failures->outages.empty()))
+    notes.emplace_back(
+        "the closed form lets all sites take part in every round, without quorum and outages; simulate the "
+        "scenario to include them");
+  return notes;
+}
+
+std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary) {
+  std::vector<std::string> notes = not_in_closed_form(scenario);
+  const auto local_steps = scenario.strategy.local_steps;
+  const double last = steps_of_short_last_round(summary, static_cast<double>(local_steps));
+  if (last > 0)
+    notes.push_back("the last round has " + std::to_string(static_cast<std::int64_t>(last)) + " of " +
+                    std::to_string(local_steps) +
+                    " steps; the closed form lets it hide transfers as a full round does, and is wrong by at "
+                    "most the communication of one round; simulate the scenario instead");
+  if (summary.approximate > 0)
+    notes.emplace_back(
+        "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but here "
+        "they differ or overlap; simulate the scenario instead");
+  if (summary.lower_bound)
+    notes.emplace_back(
+        "the closed form is a lower bound of this schedule, in which one wait delays others; simulate the "
+        "scenario instead");
+  else if (!represents_sites(scenario, summary))
+    notes.emplace_back(
+        "the closed form takes the slowest links of the platform for all transfers and lets all sites wait "
+        "for the slowest one, since the method's transfers have no formula for sites that differ; simulate "
+        "the scenario instead");
+  return notes;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,89 @@
+// What the closed form leaves out of a scenario, or only approximates.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/math/lanes.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+/// What decides beside the summary whether the closed form represents a scenario.
+struct FormulaLimits {
+  bool leaves_out = false;  // not_in_closed_form() has a sentence
+  bool links_differ = false, steps_differ = false;
+  bool steps_follow_batch = false;  // the time of a step depends on the site's part of the batch
+};
+FormulaLimits limits_of(const Scenario& scenario);
+
+/// 1 if steps take unequally long at the sites that train, whose mean part of the batch is `mean_sequences`.
+template <class V>
+V unequal_steps(const FormulaLimits& limits, const V& mean_sequences) {
+  if (limits.steps_differ) return constant<V>(1);
+  if (!limits.steps_follow_batch) return constant<V>(0);
+  return ceil_of(mean_sequences) - floor_of(mean_sequences);
+}
+
+/// 1 where the stages' formulas represent sites that differ, else 0. If links differ, each stage must be a
+/// ring, a direct exchange or a star. If steps take unequally long (`steps_differ` is 1, else 0), each stage
+/// must be a ring or a direct exchange that no steps hide, since all sites then wait for the slowest one. If
+/// both differ, a fast site with slow links begins to send early, which no formula represents.
+template <class V>
+V represents_sites(const Summary<V>& summary, bool links_differ, const V& steps_differ) {
+  const V one = constant<V>(1);
+  V represented = constant<V>(summary.lower_bound ? 0 : 1);
+  for (int i = 0; i < summary.stage_count; ++i) {
+    const Stage<V>& stage = summary.stages[static_cast<std::size_t>(i)];
+    const V runs = min_of(ceil_of(stage.times_per_round), one);
+    // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
+    // later steps hide the transfer.
+    const V drifts = stage.between == Between::first_site ? one : min_of(ceil_of(stage.hidden_steps), one);
+    // The layers of a transfer do not wait for each other, and overtake each other if links differ.
+    const bool by_layers = stage.hidden_unequally || stage.part_of_previous;
+    const V wrong = stage.between == Between::any || by_layers
+                        ? max_of(steps_differ, constant<V>(links_differ ? 1 : 0))
+                        : V(steps_differ * (links_differ ? one : drifts));
+    represented *= one - runs * wrong;
+  }
+  return represented;
+}
+
+/// Steps of the last round if it is short and computation hides transfers, else 0. The formula lets the last
+/// round hide as much as each other one, which is wrong by at most the communication of one round.
+template <class V>
+V steps_of_short_last_round(const Summary<V>& summary, const V& local_steps) {
+  const V none = constant<V>(0), one = constant<V>(1);
+  const V steps = max_of(V(summary.steps - (summary.rounds - 1.0) * local_steps), none);
+  V hides = none;
+  for (int i = 0; i < summary.stage_count; ++i) {
+    const Stage<V>& stage = summary.stages[static_cast<std::size_t>(i)];
+    hides = max_of(hides, stage.shown_at_end ? one : min_of(ceil_of(stage.hidden_steps), one));
+  }
+  return hides * steps * min_of(max_of(V(local_steps - steps), none), one);
+}
+
+/// 0 where the closed form represents a configuration as approximations() says, else 1.
+template <class V>
+V approximates(const FormulaLimits& limits, const Summary<V>& summary, const V& local_steps,
+               const V& mean_sequences) {
+  const V one = constant<V>(1);
+  if (limits.leaves_out) return one;
+  const V short_round = min_of(steps_of_short_last_round(summary, local_steps), one);
+  return one - represents_sites(summary, limits.links_differ, unequal_steps(limits, mean_sequences)) *
+                   (1.0 - short_round) * (1.0 - summary.approximate);
+}
+
+/// Whether the closed form represents the sites of a scenario. Links must not change either, and no paths may
+/// share a backbone.
+bool represents_sites(const Scenario& scenario, const PlanSummary& summary);
+
+/// What the closed form does not model although the scenario asks for it, a sentence each, for all values of
+/// the axes.
+std::vector<std::string> not_in_closed_form(const Scenario& scenario);
+/// The same, and what the formula of the scenario's method only approximates. None: the closed form is exact
+/// for equal sites and within 2 % of the simulation for sites that differ. If 1 < O_e < M, it is within 0.5 %
+/// for equal sites, because all-reduces of different lengths run at the same time.
+std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary);
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,141 @@
+// Tests that the closed form equals the simulation, or says that it is an approximation, and why.
+#include "costmodel/formula/approximations.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "costmodel/compose/check.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/sweep.hpp"
+#include "costmodel/methods/all.hpp"
+#include "platforms/each_path.hpp"
+#include "platforms/support/input_error.hpp"
+#include "sim/executor/simulated_run.hpp"
+#include "tests/draws.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using costmodel::Scenario;
+using tests::Draws;
+
+namespace {
+
+/// Sites, batch, step times, steps of a round and of the run, all axes of the method, techniques, extra traffic
+/// and links are drawn.
+Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
+  const int sites = 2 + draws.below(7);
+  Scenario scenario = tests::every_axis_scenario(method.name, sites);
+  costmodel::Strategy& strategy = scenario.strategy;
+  scenario.model.layers = 6;
+  strategy.local_steps = 1 + draws.below(8);
+  strategy.fragments = 1 + draws.below(6);
+  strategy.overlap_steps = draws.below(3);
+  strategy.layerwise = draws.chance(0.2);
+  strategy.collective = static_cast<costmodel::Collective>(draws.chance(0.5) ? 0 : draws.below(4));
+  if (strategy.collective == costmodel::Collective::hierarchical || strategy.regions > 1)
+    strategy.regions = sites % 2 == 0 && draws.chance(0.7) ? 2 : sites;
+  strategy.fragment_pattern = static_cast<costmodel::FragmentPattern>(draws.below(3));
+  strategy.placement = draws.chance(0.4) ? costmodel::PlacementKind::random : costmodel::PlacementKind::fixed;
+  strategy.reshuffle_rounds = 1 + draws.below(3);
+  strategy.global_period = 1 + draws.below(3);
+  strategy.moment1_period = 1 + draws.below(3);
+  strategy.moment2_period = 1 + draws.below(4);
+  strategy.gossip_peers = 1 + draws.below(2);
+  strategy.micro_batches = 1 + draws.below(4);
+  strategy.stage_sites = 1 + draws.below(2);
+  strategy.sharding = static_cast<costmodel::Sharding>(draws.below(4));
+  strategy.schedule = static_cast<costmodel::PipelineSchedule>(draws.below(2));
+  strategy.overlap_dispatch = draws.chance(0.3);
+  strategy.outer_optimizer = static_cast<costmodel::OuterOptimizer>(draws.chance(0.5) ? 0 : draws.below(5));
+  strategy.secure_aggregation = draws.chance(0.2);
+  if (draws.chance(0.05)) {
+    scenario.traffic.data_site = 0;
+    scenario.traffic.data_bytes_per_token = draws.between(1, 1e5);
+  }
+  if (draws.chance(0.05)) {
+    scenario.traffic.checkpoint_site = 0;
+    scenario.traffic.checkpoint_rounds = 1 + draws.below(3);
+  }
+  if (draws.chance(0.05)) {
+    scenario.traffic.rejoin_site = 1;
+    scenario.traffic.rejoin_rounds = 1 + draws.below(3);
+  }
+  if (method.partial_experts) strategy.expert_overlap = 1 + draws.below(sites);
+  scenario.workload.global_batch_sequences = sites * (1 + draws.below(3)) + draws.below(sites);
+  const int steps = draws.chance(0.5) ? 1 + draws.below(20)
+                                      : static_cast<int>(strategy.local_steps) * (1 + draws.below(4));
+  scenario.workload.tokens =
+      steps * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
+  const auto parameters = static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  if (draws.chance(0.7)) {  // a step of a second for a sequence of each site
+    const double flops = costmodel::full_replica_flops(scenario.model).total() *
+                         static_cast<double>(scenario.model.sequence_length);
+    scenario.compute = costmodel::AssumedDevice{flops / 0.4, 0.4, 0};
+  }
+  const double bytes_per_s = 2 * parameters / draws.between(0.1, 9);
+  scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, draws.between(0, 0.1));
+  if (draws.chance(0.2)) {
+    for (platforms::Site& site : scenario.platform.sites)
+      site.uplink_bytes_per_s = bytes_per_s * draws.between(0.3, 1);
+  }
+  if (draws.chance(0.2))
+    tests::change_each_path(scenario.platform,
+                            [&](platforms::Path& path) { path.latency_s = draws.between(0, 0.1); });
+  if (draws.chance(0.2)) scenario.platform.sites.back().compute_factor = draws.between(1, 2);
+  return scenario;
+}
+
+/// Largest relative error of a closed form that does not say that it is an approximation.
+double tolerance_of(const Scenario& scenario) {
+  // Stars and direct exchanges between ports that differ are within 2 % (unequal_sites_test.cpp).
+  if (platforms::links_differ(scenario.platform)) return 0.02;
+  // The all-reduces of the owners of experts take fewer hops than that of all sites, and may send while the
+  // latter waits for a latency. The formula lets all bytes and all latencies follow each other.
+  const int overlap = scenario.strategy.expert_overlap;
+  if (scenario.strategy.method->partial_experts && 1 < overlap && overlap < scenario.sites()) return 0.005;
+  // The formula takes the expected migrations of a random placement.
+  if (scenario.strategy.placement == costmodel::PlacementKind::random &&
+      scenario.strategy.method->partial_experts && overlap < scenario.sites())
+    return 0.01;
+  return 1e-6;  // payloads are whole bytes, and norms are not in equal parts
+}
+
+}  // namespace
+
+TEST_CASE("every method on drawn scenarios: the closed form equals the simulation or says that it does not") {
+  Draws draws(811);
+  const int cases = 60;
+  int exact = 0, approximate = 0, wrong = 0;
+  for (const costmodel::Method& method : costmodel::methods()) {
+    CAPTURE(method.name);
+    for (int i = 0; i < cases; ++i) {
+      CAPTURE(i);
+      const Scenario scenario = drawn_scenario(method, draws);
+      try {
+        costmodel::check(scenario);
+      } catch (const InputError&) {
+        continue;  // not every method allows every combination
+      }
+      const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
+      const double formula_s = costmodel::closed_form(scenario).wall_clock_s;
+      const double simulated_s =
+          sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
+      const double error = std::abs(formula_s / simulated_s - 1);
+      CAPTURE(error);
+      const double tolerance = tolerance_of(scenario);
+      if (parts.exact()) CHECK(error < tolerance);
+      ++(parts.exact() ? exact : approximate);
+      wrong += error > 0.02 ? 1 : 0;
+      // A sweep says the same.
+      costmodel::Outcome<double> row{};
+      costmodel::evaluate(costmodel::sweep_context(scenario), costmodel::configuration_of(scenario), row);
+      CHECK((row.approximate == 0) == parts.exact());
+    }
+  }
+  CHECK(exact > 50);  // else nothing was tested
+  CHECK(approximate > 20);
+  CHECK(wrong > 10);
+}
