@@ -59,7 +59,8 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
                     "most the communication of one round; simulate the scenario instead");
   if (summary.approximate > 0)
     notes.emplace_back(
-        "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but here "
+        "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but "
+        "here "
         "they differ or overlap; simulate the scenario instead");
   if (summary.lower_bound)
     notes.emplace_back(

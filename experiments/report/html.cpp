@@ -49,6 +49,14 @@ std::string heading(int level, std::string_view text) {
   return fmt::format("<h{0}>{1}</h{0}>\n", level, escaped(text));
 }
 
+std::string beside(const std::vector<std::string>& parts) {
+  std::string html;
+  for (const std::string& part : parts) {
+    if (!part.empty()) html += "<div>\n" + part + "</div>\n";
+  }
+  return "<div class=\"beside\">\n" + html + "</div>\n";
+}
+
 std::string warning(std::string_view text) {
   return fmt::format("<p class=\"warning\"><strong>{}</strong></p>\n", escaped(text));
 }
@@ -106,7 +114,7 @@ std::string folded(std::string_view summary, const std::string& html, bool open)
 
 std::string chart(const Chart& chart) {
   return fmt::format(
-      "<figure class=\"chart\">\n<div class=\"drawing\" style=\"height:{:.4g}rem\"><canvas role=\"img\" "
+      "<figure class=\"chart\">\n<div class=\"drawing\" style=\"--height:{:.4g}\"><canvas role=\"img\" "
       "aria-label=\"{}\"></canvas></div>\n<script type=\"application/json\">{}</script>\n"
       "<figcaption>{}</figcaption>\n{}</figure>\n",
       chart.height_rem, escaped(chart.label + " The table below has the same numbers."), embedded(chart.data),

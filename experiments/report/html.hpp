@@ -17,6 +17,8 @@ std::string embedded(const scenario::Json& json);
 
 std::string heading(int level, std::string_view text);
 std::string paragraph(std::string_view text);
+/// Parts side by side where the page is wide enough. Empty parts are left out.
+std::string beside(const std::vector<std::string>& parts);
 /// A highlighted paragraph.
 std::string warning(std::string_view text);
 std::string bullets(const std::vector<std::string>& texts);

@@ -228,12 +228,12 @@ std::string run_section(const Run& run) {
   const bool sends = std::any_of(run.sent_bytes.begin(), run.sent_bytes.end(),
                                  [](const auto& of_class) { return of_class.second > 0; });
   if (sends) html += heading(3, "Bytes by class") + chart(bytes_chart(run));
+  html += beside({heading(3, "Sites") + sites(report), cost_section(report)});
   if (!run.bandwidth_curve.empty())
     html += heading(3, "Faster and slower links") + chart(bandwidth_chart(run));
   if (!run.sensitivity.inputs.empty())
     html += heading(3, "Sensitivity") + chart(sensitivity_chart(run.sensitivity));
   if (!run.uncertainty.empty()) html += heading(3, "Uncertainty") + uncertainty(run);
-  html += heading(3, "Sites") + sites(report) + cost_section(report);
   if (!run.goodput.is_null()) html += heading(3, "With failures") + settings("goodput", run.goodput);
   if (!run.replicas.is_null()) html += heading(3, "Several seeds") + settings("replicas", run.replicas);
   html += envelope(run.validation_envelope) + provenance(report.provenance);

@@ -19,19 +19,30 @@ struct Shown {
   std::string messages;  // the lines that the scripts wrote to the console
 };
 
-/// Loads a file of the folder in Chromium, which gets a profile of its own, and returns the page.
-inline Shown shown(const Folder& folder, const std::string& name) {
-  const Ran ran = run_in(
-      folder.path(),
-      "'" FOMOE_CHROMIUM "' --headless --no-sandbox --disable-gpu --user-data-dir='" + (folder / "profile") +
-          "' --enable-logging=stderr --virtual-time-budget=5000 --dump-dom 'file://" + (folder / name) + "'");
+/// Runs Chromium, which gets a profile of its own, with a file of the folder.
+inline Ran in_chromium(const Folder& folder, const std::string& options, const std::string& name) {
+  const Ran ran =
+      run_in(folder.path(), "'" FOMOE_CHROMIUM "' --headless --no-sandbox --disable-gpu --user-data-dir='" +
+                                (folder / "profile") + "' " + options + " 'file://" + (folder / name) + "'");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return ran;
+}
+
+/// Loads a file of the folder and returns the page.
+inline Shown shown(const Folder& folder, const std::string& name) {
+  const Ran ran = in_chromium(folder, "--enable-logging=stderr --virtual-time-budget=5000 --dump-dom", name);
   Shown page = {ran.out, ""};
   std::istringstream lines(ran.err);
   for (std::string line; std::getline(lines, line);) {
     if (line.find("CONSOLE") != std::string::npos) page.messages += line + '\n';
   }
   return page;
+}
+
+/// The PDF of a file of the folder on the usual paper.
+inline std::string printed(const Folder& folder, const std::string& name) {
+  in_chromium(folder, "--virtual-time-budget=5000 --print-to-pdf='" + (folder / "printed.pdf") + "'", name);
+  return read_all(folder / "printed.pdf");
 }
 
 inline int count(const std::string& text, const std::string& part) {

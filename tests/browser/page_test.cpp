@@ -37,3 +37,18 @@ TEST_CASE("every chart of a run, of several runs and of a plan is drawn without 
     CHECK(messages.find("Content Security Policy") != std::string::npos);
   }
 }
+
+TEST_CASE("a run and a plan fit on two printed pages") {
+  const Folder folder;
+  const std::string scenario = FOMOE_SOURCE_DIR "/experiments/scenarios/four-regions.toml";
+  must_run(folder, "fomoe simulate " + scenario + " --output run.json");
+  must_run(folder, "fomoe plan " + scenario + " --within cost=4000USD --output plan.json");
+  for (const std::string name : {"run", "plan"}) {
+    CAPTURE(name);
+    must_run(folder, "fomoe report " + name + ".json --output " + name + ".html");
+    const std::string pdf = printed(folder, name + ".html");
+    const int pages = count(pdf, "/Type /Page\n");  // of each page; "/Type /Pages" is their list
+    CHECK(pages >= 1);
+    CHECK(pages <= 2);
+  }
+}

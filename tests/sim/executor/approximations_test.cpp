@@ -23,8 +23,8 @@ using tests::Draws;
 
 namespace {
 
-/// Sites, batch, step times, steps of a round and of the run, all axes of the method, techniques, extra traffic
-/// and links are drawn.
+/// Sites, batch, step times, steps of a round and of the run, all axes of the method, techniques, extra
+/// traffic and links are drawn.
 Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
   const int sites = 2 + draws.below(7);
   Scenario scenario = tests::every_axis_scenario(method.name, sites);
@@ -65,8 +65,8 @@ Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
   }
   if (method.partial_experts) strategy.expert_overlap = 1 + draws.below(sites);
   scenario.workload.global_batch_sequences = sites * (1 + draws.below(3)) + draws.below(sites);
-  const int steps = draws.chance(0.5) ? 1 + draws.below(20)
-                                      : static_cast<int>(strategy.local_steps) * (1 + draws.below(4));
+  const int steps =
+      draws.chance(0.5) ? 1 + draws.below(20) : static_cast<int>(strategy.local_steps) * (1 + draws.below(4));
   scenario.workload.tokens =
       steps * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
   const auto parameters = static_cast<double>(costmodel::count_parameters(scenario.model).total());
