@@ -15,13 +15,16 @@ FormulaLimits limits_of(const Scenario& scenario) {
           steps_differ(scenario), !std::holds_alternative<GivenStepTime>(scenario.compute)};
 }
 
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
-  const FormulaLimits limits = limits_of(scenario);
+static double steps_unequal(const Scenario& scenario) {
   const int training_sites = scenario.strategy.method->one_site ? 1 : scenario.sites();
   const double mean_sequences =
       static_cast<double>(scenario.workload.global_batch_sequences) / training_sites;
+  return steps_unequal(limits_of(scenario), mean_sequences);
+}
+
+bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
   return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
-         represents_sites(summary, limits.links_differ, unequal_steps(limits, mean_sequences)) == 1;
+         represents_sites(summary, platforms::links_differ(scenario.platform), steps_unequal(scenario)) == 1;
 }
 
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
@@ -48,7 +51,8 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
   return notes;
 }
 
-std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary) {
+std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
+                                        double outer_step_s, double round_s) {
   std::vector<std::string> notes = not_in_closed_form(scenario);
   const auto local_steps = scenario.strategy.local_steps;
   const double last = steps_of_short_last_round(summary, static_cast<double>(local_steps));
@@ -62,6 +66,10 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
         "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but "
         "here "
         "they differ or overlap; simulate the scenario instead");
+  if (outer_steps_drift(summary, steps_unequal(scenario), outer_step_s, round_s) > 0)
+    notes.emplace_back(
+        "the closed form takes steps and outer steps from the site with the longest steps, but both differ "
+        "between sites; simulate the scenario instead");
   if (summary.lower_bound)
     notes.emplace_back(
         "the closed form is a lower bound of this schedule, in which one wait delays others; simulate the "

@@ -19,7 +19,7 @@ FormulaLimits limits_of(const Scenario& scenario);
 
 /// 1 if steps take unequally long at the sites that train, whose mean part of the batch is `mean_sequences`.
 template <class V>
-V unequal_steps(const FormulaLimits& limits, const V& mean_sequences) {
+V steps_unequal(const FormulaLimits& limits, const V& mean_sequences) {
   if (limits.steps_differ) return constant<V>(1);
   if (!limits.steps_follow_batch) return constant<V>(0);
   return ceil_of(mean_sequences) - floor_of(mean_sequences);
@@ -63,15 +63,27 @@ V steps_of_short_last_round(const Summary<V>& summary, const V& local_steps) {
   return hides * steps * min_of(max_of(V(local_steps - steps), none), one);
 }
 
-/// 0 where the closed form represents a configuration as approximations() says, else 1.
+/// 1 if steps take unequally long and outer steps take 1 % of a round or more, else 0: the slowest site in
+/// one need not be the slowest in the other, and the formula takes both from the site with the longest steps.
+template <class V>
+V outer_steps_drift(const Summary<V>& summary, const V& unequal_steps, const V& outer_step_s,
+                    const V& round_s) {
+  const V share = summary.outer_steps_per_round * outer_step_s / round_s;
+  return unequal_steps * min_of(floor_of(V(100.0 * share)), constant<V>(1));
+}
+
+/// 0 where the closed form represents a configuration as approximations() says, else 1. `outer_step_s` and
+/// `round_s` are the durations of an outer step and of the mean round.
 template <class V>
 V approximates(const FormulaLimits& limits, const Summary<V>& summary, const V& local_steps,
-               const V& mean_sequences) {
+               const V& mean_sequences, const V& outer_step_s, const V& round_s) {
   const V one = constant<V>(1);
   if (limits.leaves_out) return one;
   const V short_round = min_of(steps_of_short_last_round(summary, local_steps), one);
-  return one - represents_sites(summary, limits.links_differ, unequal_steps(limits, mean_sequences)) *
-                   (1.0 - short_round) * (1.0 - summary.approximate);
+  const V unequal = steps_unequal(limits, mean_sequences);
+  return one - represents_sites(summary, limits.links_differ, unequal) * (1.0 - short_round) *
+                   (1.0 - summary.approximate) *
+                   (1.0 - outer_steps_drift(summary, unequal, outer_step_s, round_s));
 }
 
 /// Whether the closed form represents the sites of a scenario. Links must not change either, and no paths may
@@ -82,8 +94,10 @@ bool represents_sites(const Scenario& scenario, const PlanSummary& summary);
 /// the axes.
 std::vector<std::string> not_in_closed_form(const Scenario& scenario);
 /// The same, and what the formula of the scenario's method only approximates. None: the closed form is exact
-/// for equal sites and within 2 % of the simulation for sites that differ. If 1 < O_e < M, it is within 0.5 %
-/// for equal sites, because all-reduces of different lengths run at the same time.
-std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary);
+/// for equal sites, and its wall clock was within 2 % of the simulation for drawn links that differ. If 1 < O_e < M, it is within 1 %
+/// for equal sites, because all-reduces of different lengths run at the same time. The durations are those of
+/// an outer step and of the mean round.
+std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
+                                        double outer_step_s, double round_s);
 
 }  // namespace fomoe::costmodel

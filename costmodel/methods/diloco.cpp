@@ -46,8 +46,9 @@ struct Formula {
       summary = summary_of_fragments(one_fragment, fixed, bytes);
     } else {
       summary = full_model_summary(axes, fixed, axes.local_steps, bytes);
+      summary.outer_steps_per_round = constant<V>(1);
     }
-    summary.outer_steps_per_round = constant<V>(outer_steps_of(fixed.outer_optimizer));
+    summary.outer_steps_per_round *= outer_steps_of(fixed.outer_optimizer);
     return summary;
   }
 };

@@ -26,9 +26,7 @@ Plan plan(const Scenario& scenario) { return plan_of_fragments(scenario, {Conten
 struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = summary_of_fragments(axes, fixed, axes.bytes_per_element);
-    summary.outer_steps_per_round = constant<V>(1);
-    return summary;
+    return summary_of_fragments(axes, fixed, axes.bytes_per_element);
   }
 };
 

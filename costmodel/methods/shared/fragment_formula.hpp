@@ -99,9 +99,16 @@ Summary<V> summary_of_fragments(const Axes<V>& axes, const Fixed& fixed, const V
   // With τ ≥ K/P the next fragment is sent before the site waits for this one.
   const V one = constant<V>(1);
   const V overlapping = min_of(floor_of(V(axes.overlap_steps * axes.fragments / axes.local_steps)), one);
+  // The last fragment is applied in the next round if the site does not wait for it at once. Nothing applies
+  // that of the last round.
+  const V late = fixed.layerwise ? one : min_of(axes.overlap_steps, one);
+  summary.outer_steps_per_round = 1.0 - late / (axes.fragments * summary.rounds);
   summary.approximate = max_of(max_of(leaves_remainder(constant<V>(fixed.layers), axes.fragments),
                                       leaves_remainder(axes.local_steps, axes.fragments)),
                                overlapping);
+  // Balanced fragments have about equal bytes, in whole layers.
+  if (fixed.fragment_pattern == FragmentPattern::balanced)
+    summary.approximate = max_of(summary.approximate, min_of(V(axes.fragments - 1.0), one));
   if (fixed.layerwise) {
     add_layerwise_stages(summary, axes, fixed, bytes, hidden_steps);
     return summary;

@@ -5,6 +5,7 @@
 // synchronisation:
 //   B = 2(M−1)/M · S
 //   round = K·t_step + max(0, t_sync − K·t_step)
+// A run of R rounds has R − 1 outer steps, since nothing applies the last average.
 #pragma once
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -17,7 +18,7 @@ struct DelayFormula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
     Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, axes.bytes_per_element);
-    summary.outer_steps_per_round = constant<V>(1);
+    summary.outer_steps_per_round = 1.0 - 1.0 / summary.rounds;  // the first round has no average to apply
     summary.stages[0].hidden_steps = axes.local_steps;
     summary.stages[0].shown_at_end = true;
     return summary;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <sstream>
 #include <string>
 
 #include "costmodel/compose/check.hpp"
@@ -75,6 +76,8 @@ Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
                          static_cast<double>(scenario.model.sequence_length);
     scenario.compute = costmodel::AssumedDevice{flops / 0.4, 0.4, 0};
   }
+  if (draws.chance(0.5))  // outer steps take up to a few seconds
+    scenario.gpus.memory_bytes_per_s = 10 * parameters / draws.between(0.01, 1);
   const double bytes_per_s = 2 * parameters / draws.between(0.1, 9);
   scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, draws.between(0, 0.1));
   if (draws.chance(0.2)) {
@@ -88,6 +91,27 @@ Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
   return scenario;
 }
 
+/// What was drawn, to find out why a case fails.
+std::string described(const Scenario& scenario, double steps) {
+  const costmodel::Strategy& s = scenario.strategy;
+  const platforms::Platform& p = scenario.platform;
+  std::ostringstream text;
+  text << "sites " << scenario.sites() << ", batch " << scenario.workload.global_batch_sequences << ", steps "
+       << steps << ", K " << s.local_steps << ", O_e " << s.expert_overlap << ", fragments " << s.fragments
+       << " pattern " << int(s.fragment_pattern) << ", τ " << s.overlap_steps << ", layerwise " << s.layerwise
+       << ", collective " << int(s.collective) << " regions " << s.regions << ", placement "
+       << int(s.placement) << " T " << s.reshuffle_rounds << ", periods " << s.global_period << ' '
+       << s.moment1_period << ' ' << s.moment2_period << ", peers " << s.gossip_peers << ", micro-batches "
+       << s.micro_batches << ", stage sites " << s.stage_sites << ", sharding " << int(s.sharding)
+       << ", schedule " << int(s.schedule) << ", dispatch " << s.overlap_dispatch << ", outer "
+       << int(s.outer_optimizer) << ", secure " << s.secure_aggregation << ", given "
+       << std::holds_alternative<costmodel::GivenStepTime>(scenario.compute) << ", memory "
+       << scenario.gpus.memory_bytes_per_s << ", links differ " << platforms::links_differ(p) << ", up "
+       << p.sites[0].uplink_bytes_per_s << ", latency " << p.path(0, 1).latency_s << ", last site "
+       << p.sites.back().compute_factor;
+  return text.str();
+}
+
 /// Largest relative error of a closed form that does not say that it is an approximation.
 double tolerance_of(const Scenario& scenario) {
   // Stars and direct exchanges between ports that differ are within 2 % (unequal_sites_test.cpp).
@@ -95,7 +119,11 @@ double tolerance_of(const Scenario& scenario) {
   // The all-reduces of the owners of experts take fewer hops than that of all sites, and may send while the
   // latter waits for a latency. The formula lets all bytes and all latencies follow each other.
   const int overlap = scenario.strategy.expert_overlap;
-  if (scenario.strategy.method->partial_experts && 1 < overlap && overlap < scenario.sites()) return 0.005;
+  if (scenario.strategy.method->partial_experts && 1 < overlap && overlap < scenario.sites()) return 0.01;
+  // Sites with unequal steps have unequal outer steps, which may take up to 1 % of a round.
+  if (costmodel::steps_unequal(costmodel::limits_of(scenario),
+                               1.0 * scenario.workload.global_batch_sequences / scenario.sites()) > 0)
+    return 0.02;
   // The formula takes the expected migrations of a random placement.
   if (scenario.strategy.placement == costmodel::PlacementKind::random &&
       scenario.strategy.method->partial_experts && overlap < scenario.sites())
@@ -125,6 +153,7 @@ TEST_CASE("every method on drawn scenarios: the closed form equals the simulatio
           sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
       const double error = std::abs(formula_s / simulated_s - 1);
       CAPTURE(error);
+      CAPTURE(described(scenario, parts.summary.steps));
       const double tolerance = tolerance_of(scenario);
       if (parts.exact()) CHECK(error < tolerance);
       ++(parts.exact() ? exact : approximate);
