@@ -94,9 +94,9 @@ bool represents_sites(const Scenario& scenario, const PlanSummary& summary);
 /// the axes.
 std::vector<std::string> not_in_closed_form(const Scenario& scenario);
 /// The same, and what the formula of the scenario's method only approximates. None: the closed form is exact
-/// for equal sites, and its wall clock was within 2 % of the simulation for drawn links that differ. If 1 < O_e < M, it is within 1 %
-/// for equal sites, because all-reduces of different lengths run at the same time. The durations are those of
-/// an outer step and of the mean round.
+/// for equal sites, and its wall clock was within 2 % of the simulation for drawn links that differ. If 1 <
+/// O_e < M, it is within 1 % for equal sites, because all-reduces of different lengths run at the same time.
+/// The durations are those of an outer step and of the mean round.
 std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
                                         double outer_step_s, double round_s);
 
