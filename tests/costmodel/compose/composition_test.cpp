@@ -115,6 +115,34 @@ TEST_CASE("secure aggregation: keys come before every sum, and masks are removed
   for (const OpId before : round.ops[6].after) CHECK(before == 5);
 }
 
+TEST_CASE(
+    "an operation that waits for a sum of the round before waits for the last part of the composed sum") {
+  for (const bool secure : {false, true}) {
+    Scenario scenario = in_regions("eager_diloco", 4, 2);
+    scenario.strategy.secure_aggregation = secure;
+    if (secure) scenario.strategy.collective = Collective::ring;
+    const Plan plan = composed_plan(scenario);
+    const RoundPlan before = plan.round(0), round = plan.round(1);
+    REQUIRE(round.ops[1].after_earlier.size() == 1);
+    const Op& awaited = before.ops[static_cast<std::size_t>(round.ops[1].after_earlier[0].op)];
+    CHECK(awaited.name == (secure ? "remove masks" : "average pseudo-gradients: gather inside regions"));
+    for (std::size_t op = 2; op < round.ops.size(); ++op) CHECK(round.ops[op].detached);
+  }
+}
+
+TEST_CASE("an impossible number of owners is refused with the nearest possible ones") {
+  for (const auto& [overlap, nearest] : {std::pair{0, "value is 1"}, {9, "value is 8"}}) {
+    Scenario scenario = tests::ideal_scenario("fomoe", 8, 1);
+    scenario.strategy.expert_overlap = overlap;
+    try {
+      check(scenario);
+      FAIL("accepted");
+    } catch (const InputError& error) {
+      CHECK_MESSAGE(std::string(error.what()).find(nearest) != std::string::npos, error.what());
+    }
+  }
+}
+
 TEST_CASE("impossible compositions are refused") {
   CHECK_THROWS_AS(check(in_regions("diloco", 4, 3)), InputError);
   CHECK_THROWS_AS(check(in_regions("diloco", 4, 1)), InputError);

@@ -135,6 +135,11 @@ TEST_CASE("a sweep of sites that differ equals the closed form of each scenario"
     scenario.prices =
         Prices{"USD", "", std::vector<SitePrices>(static_cast<std::size_t>(scenario.sites())), {}};
     for (SitePrices& site : scenario.prices->sites) site.gpu_price_per_s = draws.between(1, 5);
+    if (draws.chance(0.5)) {
+      tests::change_each_path(scenario.platform,
+                              [&](platforms::Path& path) { path.latency_s = draws.between(0.1, 0.5); });
+      scenario.network.latency_factor = draws.between(1, 3);
+    }
     Outcome<double> outcome;
     evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
     const RunReport report = closed_form(scenario);
@@ -180,4 +185,12 @@ TEST_CASE("the origins of step times name their sites, also if one name ends lik
   for (const Provenance& row : compute_provenance(scenario))
     if (row.what.starts_with("peak")) stated += row.what + "; ";
   CHECK(stated == "peak (aws:east, east); peak (west); ");
+}
+
+TEST_CASE("the MFU of a run whose sites have one sequence each is that of the sites") {
+  Scenario scenario = three_sites("diloco");
+  scenario.workload.global_batch_sequences = 3;
+  const std::optional<RunEfficiency> efficiency = run_efficiency(scenario);
+  REQUIRE(efficiency.has_value());
+  CHECK(efficiency->mfu == Approx(0.4).epsilon(1e-12));
 }

@@ -122,6 +122,10 @@ TEST_CASE("paper: the four regions") {
   CHECK(paper::region(s) == paper::Region::memory_constrained);
   s.O_e = 1;  // 1.75 s for the dense part
   CHECK(paper::region(s) == paper::Region::sweet_spot);
+  s.K = 1;
+  s.alpha = 0.5;  // 1 s of compute covers half of 1.75 s, but not 1.5 times that
+  CHECK(paper::region(s) == paper::Region::sweet_spot);
+  s.alpha = 0;
   s.K = 2;
   s.gamma = 1;  // migration adds (1/8)·(7/8)·8 = 0.875 s: 2 s of compute no longer cover it
   CHECK(paper::region(s) == paper::Region::placement_collapse);

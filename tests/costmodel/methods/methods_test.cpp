@@ -248,3 +248,12 @@ TEST_CASE("closed form by hand: diloco, M = 2, 1 GB/s, 10 ms, ring") {
   CHECK(report.bytes_per_token == doctest::Approx(2 * payload / (5 * 2 * 10)).epsilon(1e-12));
   CHECK(report.tokens == 60 * 2 * 10);
 }
+
+TEST_CASE("every method says what it sends, where it comes from and what is assumed") {
+  for (const Method& method : methods()) {
+    CAPTURE(method.name);
+    CHECK_FALSE(method.summary.empty());
+    CHECK_FALSE(method.source.empty());
+    CHECK_FALSE(method.assumptions.empty());
+  }
+}

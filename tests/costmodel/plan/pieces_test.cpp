@@ -69,3 +69,15 @@ TEST_CASE("pieces: one call, one per tensor, or one per bucket of tensors") {
   CHECK(cut[0] == 100 * 6720 / 4);
   CHECK(std::accumulate(cut.begin(), cut.end(), std::int64_t{0}) == dense.elements);
 }
+
+TEST_CASE("a group of several experts by hand: each expert has its own projections") {
+  TensorGroup group;  // d = 6720, experts of width 16
+  group.classes = {TensorClass::expert};
+  group.layer_begin = 0;
+  group.layer_end = 2;
+  group.expert_begin = 3;
+  group.expert_end = 6;
+  const std::int64_t projection = 16 * 6720;
+  group.elements = 2 * 3 * 2 * projection;
+  CHECK(tensor_elements(tests::divisible_shape(), group) == std::vector<std::int64_t>(12, projection));
+}

@@ -217,3 +217,14 @@ TEST_CASE("overlapping rounds: a site's own steps are measured between its own e
   CHECK(whole.sites[0].compute_s == Approx(kUnit_s * (1 + 5 + 4 + 8 + 3 + 7 * 4) / 12));
   CHECK(whole.sites[1].compute_s == Approx(kUnit_s * (5 + 7) / 12));
 }
+
+TEST_CASE("the busiest link may be one that several paths share") {
+  Scenario scenario = two_sites();  // ports of 1 GB/s
+  scenario.platform.shared_links = {{"backbone", 1e9}};
+  scenario.platform.share(0, 1, {0});
+  scenario.platform.share(1, 0, {0});
+  const RunReport report =
+      assemble_report(scenario, plan_of({class_of(10, true, 0)}), {rounds_of({12, 22, 31})});
+  CHECK(report.bottleneck.link == "backbone");  // 100 B one way and 20 B the other way
+  CHECK(report.bottleneck.link_busy_share == Approx(120 / 1e9 / report.round.duration_s));
+}

@@ -19,7 +19,7 @@ QualityTable table_for(const Scenario& scenario) {
   return {"a test",
           {{"parameters", static_cast<double>(count_parameters(scenario.model).total())},
            {"tokens", static_cast<double>(scenario.workload.tokens)}},
-          {{"diloco", 5, "fixed", 4, 4, 20.0, 1.5, ""},
+          {{"diloco", 5, "fixed", 4, 4, 20.0, 0.5, ""},
            {"diloco", 5, "fixed", 4, 2, 22.0, -1, "with a remark"},
            {"diloco", 5, "random", 4, 2, 23.0, 1.5, ""},
            {"diloco", 10, "fixed", 4, 4, 25.0, 1.5, ""}}};
@@ -64,7 +64,7 @@ TEST_CASE("quality table: a row that matches is the answer, with its ± and its 
   const Quality quality = ask(scenario);
   CHECK(quality.known);
   CHECK(quality.perplexity == 20);
-  CHECK(*quality.plus_minus == 1.5);
+  CHECK(*quality.plus_minus == 0.5);
   CHECK(quality.source == "a test");
 
   Scenario partial = tests::ideal_scenario("fomoe", 4, 2);  // its outer optimiser is DiLoCo's

@@ -286,3 +286,13 @@ TEST_CASE("a connection is not idle while it carries another flow") {
   };
   check_close(last_begins_s(true), last_begins_s(false));
 }
+
+TEST_CASE("slow start: a share of the sender's port ends it as soon as a share of the receiver's port") {
+  sim::Options options;
+  options.network.initial_window_bytes = 10e3;
+  const auto plan = transfer_only(4, Pattern::all_to_all_broadcast, Collective::direct,
+                                  {exchange_of({0, 1, 2, 3}, 1'000'000)});
+  const double narrow_up_s = round_s(plan, platforms::uniform(4, 1e7, 1e10, 0.05), options);
+  const double narrow_down_s = round_s(plan, platforms::uniform(4, 1e10, 1e7, 0.05), options);
+  CHECK(narrow_up_s == doctest::Approx(narrow_down_s).epsilon(1e-6));
+}

@@ -148,7 +148,8 @@ TEST_CASE("expert parallelism: two halves send the same bytes, and need two sequ
   CHECK(activation_bytes(scenario) == doctest::Approx(without).epsilon(1e-13));
   CHECK(summarise(scenario).sent.activations == doctest::Approx(without).epsilon(1e-13));
   CHECK(closed_form_parts(scenario).summary.lower_bound);
-  scenario.workload.global_batch_sequences = 4;
+  CHECK_NOTHROW(check(scenario));  // two sequences for each site
+  scenario.workload.global_batch_sequences = 7;
   CHECK_THROWS_AS(check(scenario), InputError);
 }
 
