@@ -86,6 +86,12 @@ bool steps_differ(const Scenario& scenario) {
          });
 }
 
+bool step_times_differ(const Scenario& scenario) {
+  return steps_differ(scenario) ||
+         (!std::holds_alternative<GivenStepTime>(scenario.compute) && !scenario.strategy.method->one_site &&
+          scenario.workload.global_batch_sequences % scenario.sites() != 0);
+}
+
 std::string unequal_steps(const Scenario& scenario) {
   if (!steps_differ(scenario)) return "";
   const auto name = [&](int site) { return scenario.platform.sites[static_cast<std::size_t>(site)].name; };

@@ -25,6 +25,8 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario);
 
 /// Whether steps may take longer at some sites than at others.
 bool steps_differ(const Scenario& scenario);
+/// The same, or sites that are alike have unequal parts of a batch that is no multiple of their number.
+bool step_times_differ(const Scenario& scenario);
 
 /// Says which sites have the longest and the shortest steps; empty if they differ by less than 5 %.
 std::string unequal_steps(const Scenario& scenario);

@@ -15,16 +15,10 @@ FormulaLimits limits_of(const Scenario& scenario) {
           steps_differ(scenario), !std::holds_alternative<GivenStepTime>(scenario.compute)};
 }
 
-static double steps_unequal(const Scenario& scenario) {
-  const int training_sites = scenario.strategy.method->one_site ? 1 : scenario.sites();
-  const double mean_sequences =
-      static_cast<double>(scenario.workload.global_batch_sequences) / training_sites;
-  return steps_unequal(limits_of(scenario), mean_sequences);
-}
-
 bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
   return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
-         represents_sites(summary, platforms::links_differ(scenario.platform), steps_unequal(scenario)) == 1;
+         represents_sites(summary, platforms::links_differ(scenario.platform),
+                          step_times_differ(scenario) ? 1.0 : 0.0) == 1;
 }
 
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
@@ -66,7 +60,7 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
         "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but "
         "here "
         "they differ or overlap; simulate the scenario instead");
-  if (outer_steps_drift(summary, steps_unequal(scenario), outer_step_s, round_s) > 0)
+  if (outer_steps_drift(summary, step_times_differ(scenario) ? 1.0 : 0.0, outer_step_s, round_s) > 0)
     notes.emplace_back(
         "the closed form takes steps and outer steps from the site with the longest steps, but both differ "
         "between sites; simulate the scenario instead");

@@ -91,7 +91,7 @@ class Simulation {
     if (noise())
       for (costmodel::RoundClass& round_class : run_.plan.classes) round_class.identical = false;
     // Sites whose steps differ drift against each other over many rounds if they do not wait for each other.
-    if (costmodel::steps_differ(scenario)) {
+    if (costmodel::step_times_differ(scenario)) {
       for (costmodel::RoundClass& round_class : run_.plan.classes)
         if (round_class.overlapping) round_class.identical = false;
     }

@@ -1,9 +1,9 @@
 // Tests of the variance that groups of measurements have in common.
+#include "costmodel/math/pooled_spread.hpp"
+
 #include <doctest/doctest.h>
 
 #include <limits>
-
-#include "costmodel/math/pooled_spread.hpp"
 
 using namespace fomoe::costmodel;
 

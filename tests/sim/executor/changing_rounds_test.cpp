@@ -176,3 +176,19 @@ TEST_CASE("a sample of random rounds does not average the cold start of the firs
   // Averaged into the others it would count 240/8 = 30 times.
   CHECK(std::abs(sampled_s - all_s) < 0.1 * cold_start_s);
 }
+
+TEST_CASE("links that repeat within a few rounds: some of the rounds stand for the others of a short run") {
+  Scenario scenario = tests::ideal_scenario("local_sgd", 2);
+  const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  scenario.platform = platforms::uniform(2, bytes / 2, bytes / 2, 0.1);
+  scenario.workload.tokens = 60LL * 5 * 2 * scenario.model.sequence_length;  // 60 rounds of about 8 s
+  scenario.platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 0, bytes / 4),
+                               rate_change(LinkChange::Link::uplink, 0, 0, 5, bytes / 2)};
+  scenario.platform.changes_period_s = 7;
+  const double all_s =
+      sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
+  const auto some = sim::simulate_scenario(scenario, {.rounds = 40}).report;
+  REQUIRE_MESSAGE(some.notes.back().find(" of 60 rounds, from the start of the run") != std::string::npos,
+                  some.notes.back());
+  CHECK(some.wall_clock_s == doctest::Approx(all_s).epsilon(0.005));
+}

@@ -67,3 +67,14 @@ TEST_CASE("asynchronous sites that drift against each other: the default execute
       sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
   CHECK(sim::simulate_scenario(scenario).report.wall_clock_s == doctest::Approx(all_s).epsilon(1e-9));
 }
+
+TEST_CASE("asynchronous sites with unequal parts of a batch drift too: the default executes what is cheap") {
+  Scenario scenario = tests::ideal_scenario("async_diloco", 4);
+  scenario.workload.global_batch_sequences = 6;
+  scenario.workload.tokens = 500LL * 6 * 10;  // 100 rounds
+  scenario.compute = costmodel::AssumedDevice{1e12, 0.4, 0};
+  scenario.platform = platforms::uniform(4, 2e8, 2e8, 0.02);
+  const double all_s =
+      sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
+  CHECK(sim::simulate_scenario(scenario).report.wall_clock_s == doctest::Approx(all_s).epsilon(1e-9));
+}

@@ -306,3 +306,15 @@ TEST_CASE("asked for what a real run can see, it takes waiting for a third site 
   CHECK(seen.round.transferring_s > all.round.transferring_s + 0.3 * late_s);
   CHECK(seen.round.idle_s < all.round.idle_s - 0.3 * late_s);
 }
+
+TEST_CASE("a simulated run with failures has the goodput that its wall clock gives") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 2);
+  CHECK_FALSE(simulated(scenario).goodput.has_value());
+  scenario.failures.emplace();
+  scenario.failures->site_mtbf_s = 3600;
+  scenario.failures->restart_s = 60;
+  scenario.failures->checkpoint_s = 1;
+  const RunReport simulation = simulated(scenario), formula = costmodel::closed_form(scenario);
+  REQUIRE(simulation.goodput.has_value());
+  CHECK(simulation.goodput->goodput == doctest::Approx(formula.goodput->goodput).epsilon(1e-6));
+}

@@ -85,6 +85,9 @@ TEST_CASE("a link that is down and comes back: the flow waits; one that stays do
                        "the run cannot finish: uplink of site-0 is permanently down from 1.000000 s on, and "
                        "site-0 has data to send to site-1",
                        std::runtime_error);
+  platform.changes[0] = rate_change(LinkChange::Link::uplink, 1, 1, 1, 0);
+  CHECK_THROWS_WITH_AS((void)seconds(platform, {{1, 0}}, 2),
+                       doctest::Contains("uplink of site-1 is permanently down"), std::runtime_error);
 }
 
 TEST_CASE("a flow that begins while a link is slow, or down, gets what the link becomes") {
