@@ -94,14 +94,17 @@ TEST_CASE("memory remedy: the largest micro-batch that fits, since each one gath
 TEST_CASE(
     "memory remedy: more GPUs are proposed if a site's own do not suffice, and nothing if no setting does") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
-  Scenario four = scenario;
-  four.gpus.count = four.gpus.sharded = 4;
-  four.gpus.outer_state_on = OuterStateOn::host;
-  scenario.gpus.gpu_memory_bytes = memory_per_gpu(four).total();
-  const MemoryRemedy remedy = memory_remedy(scenario);
-  CHECK(remedy.fits);
-  CHECK(remedy.settings ==
-        Settings{"compute.outer_state_on=host", "compute.gpus_per_site=4", "compute.sharded=4"});
+  for (const int gpus : {4, 64}) {  // 64 is the most that is tried
+    Scenario more = scenario;
+    more.gpus.count = more.gpus.sharded = gpus;
+    more.gpus.outer_state_on = OuterStateOn::host;
+    scenario.gpus.gpu_memory_bytes = memory_per_gpu(more).total();
+    const MemoryRemedy remedy = memory_remedy(scenario);
+    CHECK(remedy.fits);
+    CHECK(remedy.settings ==
+          Settings{"compute.outer_state_on=host", "compute.gpus_per_site=" + std::to_string(gpus),
+                   "compute.sharded=" + std::to_string(gpus)});
+  }
 
   scenario.gpus.gpu_memory_bytes = 1;
   const MemoryRemedy none = memory_remedy(scenario);

@@ -115,3 +115,11 @@ TEST_CASE("a profile's samples: each drawn step is one of the samples ÷ their m
     CHECK((factor == 0.5 || factor == 1 || factor == 1.5));
   }
 }
+
+TEST_CASE("a straggler's factor without a share of stragglers changes nothing") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.variation.coefficient = 0.3;
+  const double factor = drawn_step_factor(scenario, 1, 7, 0, 1);
+  scenario.variation.straggler_factor = 5;
+  CHECK(drawn_step_factor(scenario, 1, 7, 0, 1) == factor);
+}

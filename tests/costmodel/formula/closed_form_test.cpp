@@ -8,6 +8,9 @@
 #include <functional>
 #include <string>
 
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/each_path.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -91,4 +94,16 @@ TEST_CASE("closed form: each term that it does not model is noted, and the other
     change.bandwidth_bytes_per_s = 1e8;
     x.platform.changes = {change};
   }));
+}
+
+TEST_CASE("closed form: each site's compute, exposed communication and idle time add up to the round") {
+  for (const Method& method : methods()) {
+    CAPTURE(method.name);
+    Scenario scenario = tests::every_axis_scenario(method.name, 4);
+    scenario.platform = platforms::uniform(4, 1e8, 1e8, 0.05);
+    const RunReport report = closed_form(scenario);
+    for (const SiteReport& site : report.sites)
+      CHECK(site.compute_s + site.exposed_communication_s + site.idle_s ==
+            Approx(report.round.duration_s).epsilon(1e-9));
+  }
 }

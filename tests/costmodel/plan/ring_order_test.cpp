@@ -105,6 +105,14 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("best ring of 40 sites: a one-way circle is found whatever the given order") {
+  constexpr int kSites = 40;
+  HopTimes times{kSites, std::vector<double>(kSites * kSites, 9)};
+  for (int i = 0; i < kSites; ++i)  // 0 → 7 → 14 → … → 33 → 0
+    times.seconds[static_cast<std::size_t>(7 * i % kSites * kSites + 7 * (i + 1) % kSites)] = 1;
+  CHECK(costmodel::slowest_hop_s(times, costmodel::best_ring(times, up_to(kSites))) == 1);
+}
+
 TEST_CASE("hops: latency + chunk ÷ the slowest of uplink, path, downlink and cap") {
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.platform.paths.set(0, 1, {0.25, 5e8});

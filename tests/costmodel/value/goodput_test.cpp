@@ -309,3 +309,16 @@ TEST_CASE("policy drop is refused where a lost site holds the only copy of somet
   CHECK_FALSE(refused("diloco", 0));
   CHECK_FALSE(refused("ddp", 0));
 }
+
+TEST_CASE("a run that meets no failure should save as seldom as the grid allows: after 8 times Daly's interval") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.workload.tokens *= 100;
+  const double wall_clock_s = closed_form(scenario).wall_clock_s;
+  scenario.failures = Failures{};
+  scenario.failures->site_mtbf_s = 1e4 * wall_clock_s;
+  scenario.failures->checkpoint_s = wall_clock_s / 1e6;
+  scenario.failures->samples = 10;
+  const Goodput goodput = *closed_form(scenario).goodput;
+  const double round_s = wall_clock_s / 1200;
+  CHECK(goodput.recommended_rounds == std::llround(8 * goodput.daly_interval_s / round_s));
+}

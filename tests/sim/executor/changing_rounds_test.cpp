@@ -2,7 +2,9 @@
 // links change, whose latencies jitter, whose steps vary, or whose placements are random.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "platforms/link_changes.hpp"
@@ -106,6 +108,24 @@ TEST_CASE("a rate that falls all the time, in more steps than there are start ti
   const auto some = sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = 500}).report;
   REQUIRE(some.notes.back() != all.notes.back());
   CHECK(std::abs(some.wall_clock_s / all.wall_clock_s - 1) < 0.005);
+  REQUIRE(some.wall_clock_interval_s.has_value());
+  CHECK(some.wall_clock_interval_s->high - some.wall_clock_s < 0.005 * all.wall_clock_s);
+}
+
+TEST_CASE("a run that starts within a period of its trace meets a short change between two start times") {
+  Scenario scenario = tests::ideal_scenario("local_sgd", 2);
+  const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  scenario.platform = platforms::uniform(2, bytes, bytes, 0.1);
+  scenario.workload.tokens = 3000LL * 5 * 2 * scenario.model.sequence_length;  // 3000 rounds of about 6 s
+  scenario.platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 12'300, bytes / 200),
+                               rate_change(LinkChange::Link::uplink, 0, 0, 12'900, bytes)};
+  scenario.platform.changes_period_s = 40'000;
+  scenario.platform.changes_start_s = 10'000;
+  const auto all = sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
+  const auto some = sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = 500}).report;
+  REQUIRE(some.notes.back() != all.notes.back());
+  MESSAGE(some.wall_clock_s / all.wall_clock_s);
+  CHECK(std::abs(some.wall_clock_s / all.wall_clock_s - 1) < 0.005);
 }
 
 TEST_CASE("a trace that repeats has no beginning: before its first change, the last one holds") {
@@ -191,4 +211,19 @@ TEST_CASE("links that repeat within a few rounds: some of the rounds stand for t
   REQUIRE_MESSAGE(some.notes.back().find(" of 60 rounds, from the start of the run") != std::string::npos,
                   some.notes.back());
   CHECK(some.wall_clock_s == doctest::Approx(all_s).epsilon(0.005));
+}
+
+TEST_CASE("links that change: a run that cannot observe its bytes has one flow for each transfer of a site") {
+  Scenario scenario = tests::ideal_scenario("eager_diloco", 2);
+  scenario.workload.tokens *= 100;
+  scenario.platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 1000, 5e8)};
+  for (const bool seen : {true, false}) {
+    const sim::SimulatedRun run =
+        sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = 500, .seen_flows = seen});
+    const auto transfers =
+        std::count_if(run.timeline.intervals.begin(), run.timeline.intervals.end(),
+                      [](const auto& part) { return part.activity == costmodel::Activity::transfer; });
+    MESSAGE(transfers << " " << run.timeline.flows.size());
+    CHECK((std::ssize(run.timeline.flows) == transfers) == seen);
+  }
 }
