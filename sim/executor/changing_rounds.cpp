@@ -260,7 +260,7 @@ class Sampler {
     const auto above = static_cast<std::size_t>(found - points.begin());
     Between result;
     result.before = (above == 0 ? 0 : above - 1) / stride * stride;
-    result.after = std::min(result.before + stride, (points.size() - 1) / stride * stride);
+    result.after = std::min(result.before + stride, points.size() - 1);
     const double width_s = points[result.after].clock_s - points[result.before].clock_s;
     if (width_s > 0) result.share = std::clamp((clock_s - points[result.before].clock_s) / width_s, 0.0, 1.0);
     return result;

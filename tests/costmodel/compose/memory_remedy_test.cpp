@@ -101,9 +101,9 @@ TEST_CASE(
     scenario.gpus.gpu_memory_bytes = memory_per_gpu(more).total();
     const MemoryRemedy remedy = memory_remedy(scenario);
     CHECK(remedy.fits);
-    CHECK(remedy.settings ==
-          Settings{"compute.outer_state_on=host", "compute.gpus_per_site=" + std::to_string(gpus),
-                   "compute.sharded=" + std::to_string(gpus)});
+    CHECK(remedy.settings == Settings{"compute.outer_state_on=host",
+                                      "compute.gpus_per_site=" + std::to_string(gpus),
+                                      "compute.sharded=" + std::to_string(gpus)});
   }
 
   scenario.gpus.gpu_memory_bytes = 1;

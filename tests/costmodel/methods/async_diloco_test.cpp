@@ -40,6 +40,6 @@ TEST_CASE(
   CHECK(tests::plan_of(scenario).classes[0].reach == 2);
   scenario.strategy.staleness = 0;
   CHECK(down(1).after_earlier.empty());
-  CHECK(down(1).after == std::vector<OpId>{4, 1, 5});  // in the same round
+  CHECK(down(1).after == std::vector<OpId>{4, 1, 5});     // in the same round
   CHECK(tests::plan_of(scenario).classes[0].reach == 1);  // local steps still wait for the round before
 }

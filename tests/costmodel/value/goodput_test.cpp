@@ -310,7 +310,8 @@ TEST_CASE("policy drop is refused where a lost site holds the only copy of somet
   CHECK_FALSE(refused("ddp", 0));
 }
 
-TEST_CASE("a run that meets no failure should save as seldom as the grid allows: after 8 times Daly's interval") {
+TEST_CASE(
+    "a run that meets no failure should save as seldom as the grid allows: after 8 times Daly's interval") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.workload.tokens *= 100;
   const double wall_clock_s = closed_form(scenario).wall_clock_s;

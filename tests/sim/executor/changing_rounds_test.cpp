@@ -124,7 +124,6 @@ TEST_CASE("a run that starts within a period of its trace meets a short change b
   const auto all = sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
   const auto some = sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = 500}).report;
   REQUIRE(some.notes.back() != all.notes.back());
-  MESSAGE(some.wall_clock_s / all.wall_clock_s);
   CHECK(std::abs(some.wall_clock_s / all.wall_clock_s - 1) < 0.005);
 }
 
@@ -223,7 +222,6 @@ TEST_CASE("links that change: a run that cannot observe its bytes has one flow f
     const auto transfers =
         std::count_if(run.timeline.intervals.begin(), run.timeline.intervals.end(),
                       [](const auto& part) { return part.activity == costmodel::Activity::transfer; });
-    MESSAGE(transfers << " " << run.timeline.flows.size());
     CHECK((std::ssize(run.timeline.flows) == transfers) == seen);
   }
 }
