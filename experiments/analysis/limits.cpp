@@ -126,7 +126,7 @@ std::string amount_text(planner::Measure measure, double amount, const costmodel
   if (std::isnan(amount)) return "";
   if (measure == planner::Measure::time) return human_time(amount);
   if (measure == planner::Measure::energy) return fmt::format("{:.4g} kWh", amount);
-  return fmt::format("{:.2f} {}", amount, scenario.prices ? scenario.prices->currency : "");
+  return human_money(amount, scenario.prices ? scenario.prices->currency : "");
 }
 
 }  // namespace fomoe::commands

@@ -95,7 +95,7 @@ std::string perplexity_text(const costmodel::RunReport& report) {
 
 std::string money_text(const costmodel::RunReport& report) {
   if (!report.cost || report.cost->currency.empty()) return "";
-  return fmt::format("{:.2f} {}", report.cost->cost_total, report.cost->currency);
+  return human_money(report.cost->cost_total, report.cost->currency);
 }
 
 }  // namespace fomoe::commands

@@ -44,6 +44,13 @@ class Precomputed {
   // The settings with the defaults of the page.
   all(chosen) { return {...this.defaults, ...chosen}; }
 
+  // The settings with another method. As in formula.cpp, one site holds each expert if nothing says how many do.
+  with(method, chosen) {
+    const all = this.all(chosen), overlap = this.start.controls.find((control) => control.key === "strategy.expert_overlap");
+    const given = "strategy.expert_overlap" in chosen || !overlap || String(overlap.value) !== String(overlap.choices.at(-1));
+    return method === all["strategy.method"] || given ? all : {...all, "strategy.expert_overlap": overlap.choices[0]};
+  }
+
   block(method, format, overlap) {
     const {blocks} = this.start.grid;
     return blocks[`${method}|${format}|0`] || blocks[`${method}|${format}|${overlap}`];
@@ -100,7 +107,7 @@ class Precomputed {
     const methods = [], found = [];
     const choices = this.start.controls.find((control) => control.key === "strategy.method").choices;
     for (const name of choices) {
-      const line = this.line(name, all, steps);
+      const line = this.line(name, this.with(name, chosen), steps);
       if (!line) continue;
       if (name === present || ["ddp", "diloco", "streaming_diloco", "fomoe"].includes(name)) {
         const curve = this.curve(line, now);
@@ -109,7 +116,7 @@ class Precomputed {
           needed: kTargets.map((target) => between(curve, target))});
       }
       for (const k of line.block.local_steps) {
-        const other = this.line(name, all, k), point = other.at(now);
+        const other = this.line(name, this.with(name, chosen), k), point = other.at(now);
         if (!point || point.cost === undefined || line.block.problem) continue;
         found.push({method: name, label: other.label, local_steps: k, present: name === present && (line.block.every_step || k === steps),
           wall_clock_s: point.wall_clock_s, cost: point.cost, utilization: point.utilization});

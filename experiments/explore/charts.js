@@ -57,7 +57,7 @@ function nearFront(points) {
 function frontChart(points, methods, currency, pins) {
   const unit = timeUnit(Math.max(...points.map((point) => point.wall_clock_s)));
   const at = (point) => ({x: point.wall_clock_s / unit[0], y: point.cost, mark: point.front ? point.label : "",
-    text: `${point.label}: ${humanTime(point.wall_clock_s)}, ${point.cost.toFixed(2)} ${currency}`});
+    text: `${point.label}: ${humanTime(point.wall_clock_s)}, ${humanMoney(point.cost, currency)}`});
   const known = new Set(methods.map((method) => method.name));
   const datasets = methods.map((method, i) => ({
     label: method.name, showLine: true, borderWidth: 1.5, pointRadius: 4, borderColor: seriesColour(i), clip: false,

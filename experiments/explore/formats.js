@@ -32,6 +32,11 @@ function humanPercent(share) {
   return percent >= 10 ? percent.toFixed(1) + " %" : digits(percent, 3) + " %";
 }
 
+function humanMoney(amount, currency) {
+  const large = Math.abs(amount) >= 999.995;
+  return (large ? Math.round(amount).toLocaleString("en-US") : amount.toFixed(2)) + (currency ? " " + currency : "");
+}
+
 // Units of an axis: [size, name].
 function timeUnit(most) {
   return most < 1e-3 ? [1e-6, "us"] : most < 1 ? [1e-3, "ms"] : most < 120 ? [1, "s"] : most < 7200 ? [60, "min"]

@@ -223,7 +223,7 @@ function connect() {
     if (!answers.formula || pins.length === kMostPins) return;
     pins.push(present());
     renderAllPins();
-    byId("status").textContent = `Pinned as ${pinLabel(pins.at(-1), pins.length - 1)}.`;
+    byId("status").textContent = `Pinned as ${pinLabel(pins.at(-1), pins.length - 1)}. ${statusText(answers.formula, answers.simulate)}`;
   });
   byId("reset").addEventListener("click", () => { restore({}); });
   byId("other").addEventListener("input", moved);

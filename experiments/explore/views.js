@@ -3,7 +3,7 @@
 
 const tile = (name, value, more, key) => element("div", {id: "figure-" + key}, element("dt", {}, name),
   element("dd", {}, value, more ? element("small", {}, more) : null));
-const money = (cost) => cost && cost.currency ? `${cost.cost_total.toFixed(2)} ${cost.currency}` : "no prices";
+const money = (cost) => cost && cost.currency ? humanMoney(cost.cost_total, cost.currency) : "no prices";
 
 function perplexity(quality) {
   if (!quality.known) return "unknown";
@@ -48,6 +48,13 @@ const uniform = () => Boolean(control("platform.bandwidth"));
 const xOf = (factor) => uniform() ? factor * answers.formula.rate_bytes_per_s * 8e-9 : factor;
 const rateTitle = () => uniform() ? "bandwidth of a site, Gb/s (log)" : "factor on the rate of every link (log)";
 
+// With what × 1 means, as soon as the simulation has said it, if the paths between the sites differ.
+function renderNeededTitle() {
+  const rates = uniform() || !answers.simulate ? [] : answers.simulate.matrix.rows.flat().map((cell) => cell && cell.rate_bytes_per_s).filter(Boolean);
+  byId("needed-title").textContent = (uniform() ? "Bandwidth" : "Factor on all rates") + " that each utilisation needs" +
+    (rates.length ? ` (× 1: ${humanRate(Math.min(...rates))} to ${humanRate(Math.max(...rates))} between two sites)` : "");
+}
+
 function renderCurve() {
   const {formula, compare} = answers;
   const methods = compare ? compare.methods.map((method) => method.present ? {...method, label: formula.label, curve: formula.curve} : method)
@@ -65,7 +72,7 @@ function renderCurve() {
   const needs = (factor, curve) => start.grid && factor === null ? "more than " + shownAs(curve.at(-1)[0])
     : start.grid && factor === curve[0][0] ? "at most " + shownAs(factor)
     : factor === null ? "never" : factor === 0 ? "any" : shownAs(factor);
-  byId("needed-title").textContent = (uniform() ? "Bandwidth" : "Factor on all rates") + " that each utilisation needs";
+  renderNeededTitle();
   fillTable(byId("needed"), ["Method", ...kMarks],
     compare.methods.map((method) => ({mark: method.present, cells: [method.label, ...method.needed.map((factor) => needs(factor, method.curve))]})));
 }
@@ -86,7 +93,7 @@ function renderFront() {
     (left.length ? ` Not possible here: ${left.join(", ")}.` : "");
   const front = compare.points.filter((point) => point.front).sort((a, b) => a.wall_clock_s - b.wall_clock_s);
   fillTable(byId("front-table"), ["Setting", "wall clock", `cost, ${start.currency}`, "utilisation"],
-    front.map((point) => [point.label, humanTime(point.wall_clock_s), point.cost.toFixed(2), humanPercent(point.utilization)]));
+    front.map((point) => [point.label, humanTime(point.wall_clock_s), humanMoney(point.cost), humanPercent(point.utilization)]));
 }
 
 function renderBytes() {
@@ -106,6 +113,7 @@ function renderBytes() {
 
 function renderSimulation() {
   const {simulate} = answers, has = Boolean(simulate);
+  renderNeededTitle();
   for (const id of ["round-view", "matrix-view"]) byId(id).classList.toggle("old", !has);
   if (!has) {
     if (start.grid) for (const id of ["round-view", "matrix-view"]) byId(id).hidden = true;
@@ -163,7 +171,7 @@ function renderPins() {
     return {mark: now, cells: [
       element("span", {}, now ? pin.label : pinLabel(pin, at), element("small", {}, changes(pin))),
       humanTime(pin.wall_clock_s), humanPercent(pin.utilization),
-      pin.cost === undefined ? "–" : `${pin.cost.toFixed(2)} ${start.currency}`, humanBytes(pin.bytes),
+      pin.cost === undefined ? "–" : humanMoney(pin.cost, start.currency), humanBytes(pin.bytes),
       now ? "" : element("span", {className: "buttons"}, button("Restore", () => restore(pins[at].settings)),
         button("Remove", () => { pins.splice(at, 1); renderAllPins(); }))]};
   }));

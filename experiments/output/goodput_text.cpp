@@ -23,7 +23,7 @@ std::string goodput_text(const costmodel::RunReport& report) {
   const costmodel::Goodput& goodput = *report.goodput;
   const std::string currency = report.cost ? report.cost->currency : "";
   const auto cost = [&](const std::optional<double>& amount) {
-    return amount ? fmt::format("{:.2f} {}", *amount, currency) : std::string();
+    return amount ? human_money(*amount, currency) : std::string();
   };
   std::vector<Row> rows = {
       {fmt::format("with failures, policy {}", to_string(goodput.policy)),

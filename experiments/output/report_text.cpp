@@ -90,19 +90,15 @@ std::string critical_path_text(const costmodel::RunReport& report) {
   return text.empty() ? text : text + "\n\n";
 }
 
-std::string money(double amount, const std::string& currency) {
-  return fmt::format("{:.2f} {}", amount, currency);
-}
-
 std::string cost_table(const costmodel::RunReport& report) {
   std::vector<Row> rows;
   const costmodel::Cost& cost = *report.cost;
   if (!cost.currency.empty()) {
     const auto row = [&](const char* name, double amount) {
-      rows.push_back({name, money(amount, cost.currency),
+      rows.push_back({name, human_money(amount, cost.currency),
                       cost.cost_total > 0 ? human_percent(amount / cost.cost_total) : ""});
     };
-    rows.push_back({"cost", money(cost.cost_total, cost.currency),
+    rows.push_back({"cost", human_money(cost.cost_total, cost.currency),
                     cost.as_of.empty() ? "prices without a date" : "prices of " + cost.as_of});
     row("  GPUs", cost.gpu_cost);
     row("  egress", cost.egress_cost);
@@ -128,7 +124,7 @@ std::string quality_text(const costmodel::RunReport& report) {
     text += fmt::format("  to reach the loss of data-parallel training: {:.3g} times the compute, {}", factor,
                         human_time(factor * report.wall_clock_s));
     if (report.cost && !report.cost->currency.empty())
-      text += ", " + money(factor * report.cost->cost_total, report.cost->currency);
+      text += ", " + human_money(factor * report.cost->cost_total, report.cost->currency);
     text += '\n';
   }
   return text + '\n';

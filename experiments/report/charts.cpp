@@ -187,17 +187,19 @@ Chart bandwidth_chart(const Run& run) {
 }
 
 Chart times_chart(const std::vector<Run>& runs) {
-  double most = 0;
-  for (const Run& run : runs) most = std::max(most, run.figures.wall_clock_s);
-  const Scale unit = time_scale(most);
+  // A long bar may be cut off, so that the shortest one chooses the unit.
+  double least = HUGE_VAL;
+  for (const Run& run : runs) least = std::min(least, run.figures.wall_clock_s);
+  const Scale unit = time_scale(least);
   Json labels = Json::array(), compute = Json::array(), exposed = Json::array(), idle = Json::array(),
-       ends = Json::array();
+       ends = Json::array(), more = Json::array();
   std::vector<Row> rows;
   for (const Run& run : runs) {
     const costmodel::MeanRound& round = run.figures.round;
     const auto in_run = [&](double per_round_s) { return per_round_s * static_cast<double>(round.count); };
     labels.push_back(run.name);
     ends.push_back(human_time(run.figures.wall_clock_s));
+    more.push_back(", " + human_percent(run.figures.compute_utilization) + " compute");
     compute.push_back(in_run(round.compute_s) / unit.size);
     exposed.push_back(in_run(round.exposed_communication_s) / unit.size);
     idle.push_back(in_run(round.idle_s) / unit.size);
@@ -211,6 +213,7 @@ Chart times_chart(const std::vector<Run>& runs) {
                 {"stacked", true},
                 {"labels", labels},
                 {"ends", ends},
+                {"more_of_ends", more},
                 {"x_title", "wall clock, " + unit.name},
                 {"series", Json::array({bars_of("compute", compute),
                                         bars_of("exposed communication", exposed), bars_of("idle", idle)})}};

@@ -155,7 +155,7 @@ function timeline(data) {
 }
 
 // Bars are cut off if they are this many times as long as half of the bars, so that the others can be told apart.
-const kBreak = 4;
+const kBreak = 3;
 
 // How many bars are cut off, at most a third of them, and the longest of the others. Each of the former is twice as long.
 function breakAt(totals) {
@@ -178,18 +178,21 @@ const roomForEnds = (ends, totals, {cut, most}) => (scale) => {
   ctx.restore();
 };
 
-// Writes data.ends behind the bars, and a gap into those that are cut off.
+// The texts behind the bars, with their second parts where there is room.
+const endsOf = (data) => data.ends && data.ends.map((text, i) => text + (data.more_of_ends && window.innerWidth > 700 ? data.more_of_ends[i] : ""));
+
+// Writes these texts behind the bars, and a gap into those that are cut off.
 const ends = (data, totals) => ({
   id: "ends",
   afterDatasetsDraw(chart) {
     if (!data.ends) return;
-    const {ctx, chartArea, scales} = chart;
+    const {ctx, chartArea, scales} = chart, texts = endsOf(data);
     ctx.save();
     ctx.font = `${Chart.defaults.font.size}px system-ui, sans-serif`;
     ctx.textBaseline = "middle";
     totals.forEach((total, i) => {
       const y = scales.y.getPixelForValue(data.labels[i], i), end = scales.x.getPixelForValue(total);
-      const cut = end > chartArea.right + 1, text = data.ends[i], width = ctx.measureText(text).width;
+      const cut = end > chartArea.right + 1, text = texts[i], width = ctx.measureText(text).width;
       const x = cut ? chartArea.right - width - 8 : Math.min(end + 6, chartArea.right - width - 2);
       if (cut || x < end) {
         ctx.fillStyle = colour("--back");
@@ -218,7 +221,7 @@ function bars(data) {
   const said = at.cut ? ` (the longest ${at.cut > 1 ? at.cut + " bars are" : "bar is"} cut off)` : "";
   const options = Object.assign(settings(data, {
     x: axis(data.x_title + said, {stacked: Boolean(data.stacked),
-      afterDataLimits: data.ends ? roomForEnds(data.ends, totals, at) : undefined}),
+      afterDataLimits: data.ends ? roomForEnds(endsOf(data), totals, at) : undefined}),
     y: names({stacked: Boolean(data.stacked)}),
   }, {label: ({dataset, parsed}) => `${dataset.label}: ${short(parsed.x)}`}), {indexAxis: "y"});
   return {
@@ -234,7 +237,7 @@ function bars(data) {
 }
 
 // Values of which one is many times another need a logarithmic axis.
-const wide = (values) => values.length > 1 && Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values);
+const wide = (values, times = 8) => values.length > 1 && Math.min(...values) > 0 && Math.max(...values) > times * Math.min(...values);
 
 function points(data) {
   const all = data.series.flatMap((series) => series.points);
@@ -252,8 +255,8 @@ function points(data) {
       })),
     },
     options: settings(data, {
-      x: scaleOf(data.x_title, xs, wide(xs) && !data.linear, {grace: 0, beginAtZero: Boolean(data.linear)}),
-      y: scaleOf(data.y_title, ys, wide(ys) && !data.y_most, data.y_most ? {min: 0, max: data.y_most} : {beginAtZero: Boolean(data.y_zero)}),
+      x: scaleOf(data.x_title, xs, wide(xs, data.log_from) && !data.linear, {grace: 0, beginAtZero: Boolean(data.linear)}),
+      y: scaleOf(data.y_title, ys, wide(ys, data.log_from) && !data.y_most, data.y_most ? {min: 0, max: data.y_most} : {beginAtZero: Boolean(data.y_zero)}),
     }, {label: ({raw}) => raw.text}),
     plugins: [marks],
   };

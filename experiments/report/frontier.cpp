@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "experiments/cli/execute.hpp"
@@ -11,6 +12,7 @@
 namespace fomoe::report {
 
 using commands::human_bytes;
+using commands::human_money;
 using commands::human_time;
 using commands::Row;
 
@@ -67,11 +69,12 @@ std::pair<Scale, std::string> minimised_axis(const Plan& plan) {
   if (plan.minimise == "cost")
     return {{1, plan.currency}, plan.currency.empty() ? "cost" : "cost, " + plan.currency};
   if (plan.minimise == "energy") return {{1, "kWh"}, "energy, kWh"};
-  double most = minimised(plan, plan.as_it_is).value_or(0);
+  // A long bar may be cut off, so that the shortest time chooses the unit.
+  double least = minimised(plan, plan.as_it_is).value_or(HUGE_VAL);
   for (const auto* rows : {&plan.chosen, &plan.methods}) {
-    for (const Candidate& row : *rows) most = std::max(most, minimised(plan, row).value_or(0));
+    for (const Candidate& row : *rows) least = std::min(least, minimised(plan, row).value_or(HUGE_VAL));
   }
-  const Scale unit = time_scale(most);
+  const Scale unit = time_scale(least);
   return {unit, "wall clock, " + unit.name};
 }
 
@@ -90,7 +93,7 @@ std::string amount_text(const Plan& plan, const Candidate& row) {
   if (!value) return "unknown";
   if (plan.minimise == "time") return human_time(*value);
   if (plan.minimise == "energy") return fmt::format("{:.4g} kWh", *value);
-  return fmt::format("{:.2f}", *value) + (plan.currency.empty() ? "" : ' ' + plan.currency);
+  return human_money(*value, plan.currency);
 }
 
 Chart runs_frontier_chart(const std::vector<Run>& runs) {

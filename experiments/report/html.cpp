@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "experiments/text/human.hpp"
+
 namespace fomoe::report {
 
 std::string escaped(std::string_view text) {
@@ -83,7 +85,14 @@ std::string table(std::string_view caption, const std::vector<Column>& columns,
       "aria-label=\"{0}\">\n<table>\n<caption>{0}</caption>\n"
       "<thead><tr>",
       escaped(caption));
-  const auto of_number = [&](std::size_t i) { return columns[i].number ? " class=\"number\"" : ""; };
+  // On a phone a column of long texts keeps some width and lets the table scroll; short ones do not need it.
+  constexpr std::size_t kLong = 20;
+  const auto kind_of = [&](std::size_t i) {
+    const bool is_long = std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+      return i < row.size() && commands::text_width(row[i]) > kLong;
+    });
+    return columns[i].number ? " class=\"number\"" : is_long ? " class=\"long\"" : "";
+  };
   const auto says_nothing = [&](std::size_t i) {
     return std::all_of(rows.begin(), rows.end(),
                        [&](const auto& row) { return i >= row.size() || row[i].empty(); });
@@ -92,15 +101,17 @@ std::string table(std::string_view caption, const std::vector<Column>& columns,
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!says_nothing(i)) shown.push_back(i);
   }
+  std::vector<std::string> kinds;
+  for (std::size_t i = 0; i < columns.size(); ++i) kinds.emplace_back(kind_of(i));
   for (const std::size_t i : shown)
-    html += fmt::format("<th scope=\"col\"{}>{}</th>", of_number(i), escaped(columns[i].title));
+    html += fmt::format("<th scope=\"col\"{}>{}</th>", kinds[i], escaped(columns[i].title));
   html += "</tr></thead>\n<tbody>\n";
   for (const auto& row : rows) {
     html += "<tr>";
     for (const std::size_t i : shown) {
       const std::string cell = i < row.size() ? escaped(row[i]) : "";
-      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", of_number(i), cell)
-                     : fmt::format("<td{}>{}</td>", of_number(i), cell);
+      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", kinds[i], cell)
+                     : fmt::format("<td{}>{}</td>", kinds[i], cell);
     }
     html += "</tr>\n";
   }
@@ -118,7 +129,7 @@ std::string chart(const Chart& chart) {
       "aria-label=\"{}\"></canvas></div>\n<script type=\"application/json\">{}</script>\n"
       "<figcaption>{}</figcaption>\n{}</figure>\n",
       chart.height_rem, escaped(chart.label + " The table below has the same numbers."), embedded(chart.data),
-      escaped(chart.label), folded("As a table", chart.table));
+      escaped(chart.label), folded("As a table", chart.table, chart.open_table));
 }
 
 std::string filled(std::string_view page, const std::vector<std::pair<std::string, std::string>>& values) {

@@ -41,6 +41,7 @@ struct Chart {
   double height_rem = 18;
   scenario::Json data;  // for charts.js
   std::string table;    // the same data as an HTML table, made by table()
+  bool open_table = false;
 };
 std::string chart(const Chart& chart);
 

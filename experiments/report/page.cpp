@@ -13,6 +13,7 @@
 #include "experiments/report/page_template.hpp"
 #include "experiments/report/sections.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::report {
@@ -24,8 +25,17 @@ std::string title_of(const Results& results) {
     const auto fastest = std::min_element(
         results.runs.begin(), results.runs.end(),
         [](const Run& a, const Run& b) { return a.figures.wall_clock_s < b.figures.wall_clock_s; });
-    return fmt::format("{} is the fastest of {} results: {}", fastest->name, results.size(),
-                       commands::human_time(fastest->figures.wall_clock_s));
+    // Predictions do not tell such small differences apart.
+    constexpr double kTie = 1.02;
+    std::vector<std::string> names;
+    for (const Run& run : results.runs) {
+      if (run.figures.wall_clock_s <= kTie * fastest->figures.wall_clock_s) names.push_back(run.name);
+    }
+    const std::string time = commands::human_time(fastest->figures.wall_clock_s);
+    return names.size() == 1
+               ? fmt::format("{} is the fastest of {} results: {}", names[0], results.size(), time)
+               : fmt::format("{} are the fastest of {} results, within 2 %: {}",
+                             scenario::joined(names, " and "), results.size(), time);
   }
   if (results.size() > 1) return fmt::format("fomoe: {} results", results.size());
   if (!results.runs.empty()) return answer_of(results.runs.front());
@@ -36,8 +46,9 @@ std::string title_of(const Results& results) {
 
 /// The section of one result. A single result is shown open. If there are several results, their sections
 /// follow the comparison and are closed until the reader opens them.
-std::string result(const std::string& name, const std::string& answer, const std::string& html, bool alone) {
-  const std::string headed = heading(2, "Result: " + name) + html;
+std::string result(const std::string& kind, const std::string& name, const std::string& answer,
+                   const std::string& html, bool alone) {
+  const std::string headed = heading(2, alone ? kind : kind + ": " + name) + html;
   const std::string content = alone ? headed : folded(name + ": " + answer, headed);
   return "<article>\n" + content + "</article>\n";
 }
@@ -91,15 +102,16 @@ std::string page(const Results& results, const ChartLibrary& library, const std:
   if (results.runs.size() > 1)
     html += "<article>\n" + heading(2, "Comparison") + comparison_section(results.runs) + "</article>\n";
   for (const Run& run : results.runs)
-    html += result(alone ? titled(run) : run.name, answer_of(run), run_section(run), alone);
+    html += result(alone ? titled(run) : "Result", run.name, answer_of(run), run_section(run), alone);
   for (const Plan& plan : results.plans)
-    html += result(plan.name, answer_of(plan), plan_section(plan), alone);
+    html += result("Plan", plan.name, answer_of(plan), plan_section(plan), alone);
   for (const Sweep& sweep : results.sweeps)
-    html += result(sweep.name, answer_of(sweep), sweep_section(sweep), alone);
+    html += result("Sweep", sweep.name, answer_of(sweep), sweep_section(sweep), alone);
   for (const Solved& solved : results.solved)
-    html += result(solved.name, answer_of(solved), solved_section(solved), alone);
+    html += result("Targets", solved.name, answer_of(solved), solved_section(solved), alone);
   for (const Validation& validation : results.validations)
-    html += result(validation.name, answer_of(validation), validation_section(validation), alone);
+    html += result("Predictions and real runs", validation.name, answer_of(validation),
+                   validation_section(validation), alone);
   return filled(kPageHtml, {{"title", escaped(title_of(results))},
                             {"style", kPageCss},
                             {"content", html},

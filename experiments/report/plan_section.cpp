@@ -4,9 +4,11 @@
 #include "experiments/report/html.hpp"
 #include "experiments/report/sections.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::report {
 
+using commands::human_money;
 using commands::human_percent;
 using commands::human_time;
 using commands::Row;
@@ -25,8 +27,7 @@ std::string known(const std::optional<double>& value, const char* format) {
 }
 
 std::string money_of(const Plan& plan, const Candidate& row) {
-  return row.cost ? fmt::format("{:.2f}", *row.cost) + (plan.currency.empty() ? "" : ' ' + plan.currency)
-                  : "unknown";
+  return row.cost ? human_money(*row.cost, plan.currency) : "unknown";
 }
 
 std::string time_of(const Candidate& row) {
@@ -37,7 +38,7 @@ Row cells(const std::string& place, const Candidate& row) {
   return {place,
           row.method,
           time_of(row),
-          row.cost ? fmt::format("{:.2f}", *row.cost) : "",
+          row.cost ? human_money(*row.cost, "") : "",
           row.energy_kwh ? fmt::format("{:.4g}", *row.energy_kwh) : "",
           row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : "",
           std::to_string(row.local_steps),
@@ -68,6 +69,7 @@ std::string answer(const Plan& plan) {
   list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
   list.emplace_back("wall clock of the unchanged scenario", time_of(plan.as_it_is));
   std::string html = figures(list);
+  if (!plan.limits.empty()) html += paragraph("Limits: " + scenario::joined(plan.limits) + '.');
   if (!plan.has_choice && !plan.why_no_choice.empty())
     html += paragraph("There is no single best configuration: " + plan.why_no_choice +
                       ". Fewer synchronisations and fewer copies of an expert can reduce quality.");
@@ -109,7 +111,7 @@ std::string plan_section(const Plan& plan) {
                      : plan.has_choice   ? "Ranking"
                                          : "Frontier") +
           table("Simulated configurations; baseline: the unchanged scenario",
-                {{"place"},
+                {{"row"},
                  {"method"},
                  {"wall clock", true},
                  {plan.currency.empty() ? "cost" : "cost, " + plan.currency, true},
@@ -125,12 +127,15 @@ std::string plan_section(const Plan& plan) {
                 rows);
   if (!plan.as_it_is.problem.empty()) html += paragraph("The baseline " + plan.as_it_is.problem + '.');
   if (!plan.chosen.empty()) {
-    html += heading(3, "Pareto frontier") + chart(plan_frontier_chart(plan));
+    html += heading(3, "Frontier: wall clock against steps between synchronisations") +
+            chart(plan_frontier_chart(plan));
     html += folded("Commands that simulate the rows", code_bullets(commands));
   }
-  if (!plan.methods.empty()) html += heading(3, "Methods") + chart(methods_chart(plan));
+  if (!plan.methods.empty())
+    html += heading(3, "The best configuration of each method") + chart(methods_chart(plan));
   if (!plan.sensitivity.inputs.empty())
-    html += heading(3, "Sensitivity of the first row") + chart(sensitivity_chart(plan.sensitivity));
+    html += heading(3, "The first row, if an input is 10 % smaller or larger") +
+            chart(sensitivity_chart(plan.sensitivity));
   html += dropped(plan);
   html += heading(3, "Evaluated combinations") +
           paragraph(fmt::format("The closed form evaluated {} combinations, and {} of them were simulated.",

@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include "experiments/report/fields.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::report {
 
@@ -27,6 +30,21 @@ Candidate read_candidate(const std::string& path, const JsonObject& json) {
   return row;
 }
 
+/// The limits that are set, for people. Older plans have none.
+std::vector<std::string> limits_of(const JsonObject& within, const std::string& currency) {
+  std::vector<std::string> limits;
+  const auto add = [&](const char* key, const char* name, const auto& text) {
+    if (const auto limit = known_amount(within, key))
+      limits.push_back(fmt::format("{} at most {}", name, text(*limit)));
+  };
+  add("time_s", "wall clock", commands::human_time);
+  add("cost", "cost", [&](double amount) { return commands::human_money(amount, currency); });
+  add("energy_kwh", "energy", [](double amount) { return fmt::format("{:.4g} kWh", amount); });
+  add("perplexity", "perplexity", [](double amount) { return fmt::format("{:.4g}", amount); });
+  add("gpu_memory_bytes", "memory of a GPU", commands::human_bytes);
+  return limits;
+}
+
 }  // namespace
 
 Plan read_plan(const std::string& path, const Json& document) {
@@ -37,6 +55,7 @@ Plan read_plan(const std::string& path, const Json& document) {
   if (plan.minimise != "time" && plan.minimise != "cost" && plan.minimise != "energy")
     json.refuse_value("minimise", json.at("minimise", ""), "\"time\", \"cost\" or \"energy\"");
   if (json.has("currency") && !json.at("currency", "").is_null()) plan.currency = json.text("currency");
+  if (json.has("within")) plan.limits = limits_of(inner(path, json, "within"), plan.currency);
   plan.basis = json.text("basis");
   plan.why_no_choice = json.text("why_no_choice");
   plan.has_choice = !json.at("choice", "an object, or null if there is none").is_null();

@@ -67,11 +67,12 @@ struct Dropped {
 /// A plan, schema "fomoe.plan/1".
 struct Plan {
   std::string path, name;
-  std::string minimise;       // "time", "cost" or "energy"
-  std::string currency;       // of the costs; empty if there are none, and in plans of older versions
-  std::string basis;          // what the choice is based on: "quality-unknown", …
-  std::string why_no_choice;  // the reason, if the answer has no choice
-  bool has_choice = false;    // whether the first entry of `chosen` is the choice; the others are runners-up
+  std::vector<std::string> limits;  // "cost at most 4,000 USD"
+  std::string minimise;             // "time", "cost" or "energy"
+  std::string currency;             // of the costs; empty if there are none, and in plans of older versions
+  std::string basis;                // what the choice is based on: "quality-unknown", …
+  std::string why_no_choice;        // the reason, if the answer has no choice
+  bool has_choice = false;  // whether the first entry of `chosen` is the choice; the others are runners-up
   std::vector<Candidate> chosen;
   std::vector<Candidate> methods;  // the best candidate of each method
   /// If no candidate keeps the limits: for each limited amount, the name of the amount ("cost") and the

@@ -11,11 +11,13 @@
 #include "experiments/report/sections.hpp"
 #include "experiments/report/settings.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::report {
 
 using commands::human_bytes;
 using commands::human_count;
+using commands::human_money;
 using commands::human_percent;
 using commands::human_time;
 using commands::Row;
@@ -55,8 +57,21 @@ std::string lead(const Run& run) {
       " By the errors of {} real runs that were compared with such predictions, 95 % of real runs would take "
       "{} to {}",
       run.compared_runs, human_time(run.of_real_runs->low), human_time(run.of_real_runs->high));
-  return paragraph(
-      text + (outside_of_comparison(run) ? ", but this scenario lies outside of what was compared." : "."));
+  return paragraph(text +
+                   (outside_of_comparison(run)
+                        ? ", but this scenario lies outside of the conditions of those runs (see below)."
+                        : "."));
+}
+
+/// Factors on the rates and latencies of the platform, without which the answer cannot be compared with
+/// others.
+std::string factors(const costmodel::RunReport& report) {
+  std::vector<std::string> texts;
+  for (const Provenance& entry : report.provenance) {
+    if (entry.detail.starts_with("× "))
+      texts.push_back(entry.what + ' ' + entry.detail.substr(0, entry.detail.find(':')));
+  }
+  return texts.empty() ? "" : paragraph("Changed from the platform's file: " + scenario::joined(texts) + '.');
 }
 
 std::string answer(const Run& run) {
@@ -75,7 +90,7 @@ std::string answer(const Run& run) {
   std::string html;
   if (!report.memory_problem.empty())
     html += warning("This scenario cannot run as configured: it " + report.memory_problem);
-  html += lead(run) + figures(list);
+  html += lead(run) + factors(report) + figures(list);
   std::string sentence = "The run " + commands::waiting_text(report) + '.';
   if (report.wall_clock_interval_s)
     sentence += fmt::format(
@@ -143,7 +158,7 @@ std::string cost_section(const costmodel::RunReport& report) {
   if (!report.cost || report.cost->currency.empty()) return "";
   const costmodel::Cost& cost = *report.cost;
   const auto row = [&](const char* name, double amount) {
-    return Row{name, fmt::format("{:.2f}", amount),
+    return Row{name, human_money(amount, ""),
                cost.cost_total > 0 ? human_percent(amount / cost.cost_total) : ""};
   };
   return heading(3, "Cost") +
@@ -185,7 +200,7 @@ std::string uncertainty(const Run& run) {
 
 std::string envelope(const Json& envelope) {
   if (envelope.is_null()) return "";
-  std::string html = heading(3, "Validation envelope");
+  std::string html = heading(3, "Conditions of the runs that predictions were compared with");
   if (envelope.is_object()) return html + settings("", envelope);
   if (envelope.empty())
     return html +
@@ -227,12 +242,12 @@ std::string run_section(const Run& run) {
   html += waits(report);
   const bool sends = std::any_of(run.sent_bytes.begin(), run.sent_bytes.end(),
                                  [](const auto& of_class) { return of_class.second > 0; });
-  if (sends) html += heading(3, "Bytes by class") + chart(bytes_chart(run));
+  if (sends) html += heading(3, "What a site sends in a round") + chart(bytes_chart(run));
   html += beside({heading(3, "Sites") + sites(report), cost_section(report)});
   if (!run.bandwidth_curve.empty())
     html += heading(3, "Faster and slower links") + chart(bandwidth_chart(run));
   if (!run.sensitivity.inputs.empty())
-    html += heading(3, "Sensitivity") + chart(sensitivity_chart(run.sensitivity));
+    html += heading(3, "If an input is 10 % smaller or larger") + chart(sensitivity_chart(run.sensitivity));
   if (!run.uncertainty.empty()) html += heading(3, "Uncertainty") + uncertainty(run);
   if (!run.goodput.is_null()) html += heading(3, "With failures") + settings("goodput", run.goodput);
   if (!run.replicas.is_null()) html += heading(3, "Several seeds") + settings("replicas", run.replicas);
@@ -263,12 +278,46 @@ static std::string about_intervals(const std::vector<Run>& runs) {
   if (std::none_of(runs.begin(), runs.end(), known)) return "";
   std::string text =
       "By the errors of real runs that were compared with such predictions, 95 % of real runs would take a "
-      "time in the stated interval.";
+      "time in the interval of the column \"95 % of real runs\".";
   const auto outside = std::count_if(
       runs.begin(), runs.end(), [&](const Run& run) { return known(run) && outside_of_comparison(run); });
   if (outside > 0)
-    text += fmt::format(" {} of {} results lie outside of what was compared.", outside, runs.size());
+    text += fmt::format(
+        " {} of {} results lie outside of the conditions of those runs, so that even the intervals are "
+        "uncertain.",
+        outside, runs.size());
   return paragraph(text);
+}
+
+/// " The next, fomoe K=64, takes 0.9 % longer."; empty if two results are equal.
+static std::string lead_of(const std::vector<Run>& runs, const Run& fastest) {
+  const Run* next = nullptr;
+  for (const Run& run : runs) {
+    if (&run != &fastest && (next == nullptr || run.figures.wall_clock_s < next->figures.wall_clock_s))
+      next = &run;
+  }
+  const double longer = next->figures.wall_clock_s / fastest.figures.wall_clock_s - 1;
+  return fmt::format(" The next, {}, takes {}.", next->name,
+                     longer < 5e-4 ? "as long" : human_percent(longer) + " longer");
+}
+
+/// The result with the least cost, and the one with the most.
+static std::string cost_range(const std::vector<Run>& runs, const Run& fastest) {
+  const auto priced = [](const Run& run) { return run.figures.cost && !run.figures.cost->currency.empty(); };
+  const auto [least, most] = std::minmax_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return a.figures.cost && b.figures.cost && a.figures.cost->cost_total < b.figures.cost->cost_total;
+  });
+  if (!std::all_of(runs.begin(), runs.end(), priced) ||
+      least->figures.cost->currency != most->figures.cost->currency)
+    return "";
+  const double saved = 1 - least->figures.cost->cost_total / most->figures.cost->cost_total;
+  return fmt::format(
+      " {} with {}{}.",
+      &*least == &fastest ? "It is also the cheapest," : "The cheapest is " + least->name + ',',
+      commands::money_text(least->figures),
+      saved < 5e-4 ? ""
+                   : fmt::format(", {} less than {} ({})", human_percent(saved), most->name,
+                                 commands::money_text(most->figures)));
 }
 
 std::string comparison_section(const std::vector<Run>& runs) {
@@ -294,21 +343,10 @@ std::string comparison_section(const std::vector<Run>& runs) {
   const auto fastest = std::min_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return a.figures.wall_clock_s < b.figures.wall_clock_s;
   });
-  const auto cheapest = std::min_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
-    const auto cost = [](const Run& run) {
-      return run.figures.cost && !run.figures.cost->currency.empty()
-                 ? run.figures.cost->cost_total
-                 : std::numeric_limits<double>::infinity();
-    };
-    return cost(a) < cost(b);
-  });
-  const std::string least = commands::money_text(cheapest->figures);
-  const std::string cost = least.empty() ? ""
-                           : cheapest == fastest
-                               ? fmt::format(" It is also the cheapest, with {}.", least)
-                               : fmt::format(" The cheapest is {}, with {}.", cheapest->name, least);
-  return paragraph(fmt::format("The fastest of {} results is {} ({}). It {}.{}", runs.size(), fastest->name,
-                               answer_of(*fastest), commands::waiting_text(fastest->figures), cost)) +
+  return paragraph(fmt::format("The fastest of {} results is {} ({}). It {}.{}{}", runs.size(), fastest->name,
+                               answer_of(*fastest), commands::waiting_text(fastest->figures),
+                               lead_of(runs, *fastest), cost_range(runs, *fastest))) +
+         about_intervals(runs) +
          (same_question(runs) ? ""
                               : paragraph("These results do not train the same model on the same workload: "
                                           "the fastest result is not necessarily the best.")) +
@@ -323,8 +361,8 @@ std::string comparison_section(const std::vector<Run>& runs) {
                 {"95 % of real runs", true},
                 {"executor"}},
                rows) +
-         about_intervals(runs) + heading(3, "Where the time goes") + chart(times_chart(runs)) +
-         heading(3, "Pareto frontier") + chart(runs_frontier_chart(runs));
+         heading(3, "Where the time goes") + chart(times_chart(runs)) +
+         heading(3, "Time against cost: the Pareto frontier") + chart(runs_frontier_chart(runs));
 }
 
 }  // namespace fomoe::report

@@ -18,6 +18,7 @@
 namespace fomoe::report {
 
 using commands::human_bytes;
+using commands::human_money;
 using commands::human_percent;
 using commands::human_time;
 using commands::Row;
@@ -29,7 +30,10 @@ constexpr double kSameTimes = 1e-3;  // of a time: less than the width of a line
 
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  return value.is_boolean() ? value.dump() : fmt::format("{:.6g}", value.get<double>());
+  if (value.is_boolean()) return value.dump();
+  // Values between two decades, such as 10^-1.75, have no last digit.
+  const double number = value.get<double>();
+  return std::abs(number) < 100 ? fmt::format("{:.4g}", number) : fmt::format("{:.6g}", number);
 }
 
 /// "diloco K=16", omitting the axis `left_out`.
@@ -178,22 +182,29 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
   }
   chart.label += coinciding(names, lines);
   Json series = Json::array();
-  std::vector<Row> rows;
+  std::vector<Column> columns = {{sweep.axes[axis].substr(sweep.axes[axis].rfind('.') + 1), true}};
+  std::map<double, Row> by_value;
   for (const std::string& name : names) {
     series.push_back(points_of(name.empty() ? sweep.executor : name, true, lines[name]));
     for (const Json& point : lines[name]) {
-      if (rows.size() < kMostRows)
-        rows.push_back({name.empty() ? sweep.executor : name, text_of(point[0]),
-                        human_time(point[1].get<double>() * unit.size)});
+      Row& row = by_value[point[0]];
+      row.resize(columns.size() + 1);
+      row[0] = text_of(point[0]);
+      row[columns.size()] = human_time(point[1].get<double>() * unit.size);
     }
+    columns.push_back({name.empty() ? sweep.executor : name, true});
+  }
+  std::vector<Row> rows;
+  for (auto& [value, row] : by_value) {
+    if (rows.size() < kMostRows) rows.push_back(std::move(row));
   }
   chart.data = {{"kind", "points"},
                 {"x_title", sweep.axes[axis]},
                 {"y_title", "wall clock, " + unit.name},
                 {"y_zero", true},
                 {"series", series}};
-  chart.table = table("Executor: " + sweep.executor,
-                      {{"series"}, {sweep.axes[axis], true}, {"wall clock", true}}, rows);
+  chart.table = table("Wall clock; executor: " + sweep.executor, columns, rows);
+  chart.open_table = columns.size() > 2;
   return chart;
 }
 
@@ -245,15 +256,27 @@ std::string answer_of(const Solved& solved) {
   return text;
 }
 
+/// States what does not differ between the rows, and empties its columns.
+static std::string same_everywhere(const std::vector<Column>& columns, std::vector<Row>& rows) {
+  std::vector<std::string> texts;
+  for (std::size_t c = 0; c < columns.size() && rows.size() > 1; ++c) {
+    const std::string text = rows[0][c];
+    if (text.empty() || std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row[c] != text; }))
+      continue;
+    texts.push_back(columns[c].title + ' ' + text);
+    for (Row& row : rows) row[c].clear();
+  }
+  return texts.empty() ? "" : paragraph("Equal in all rows: " + scenario::joined(texts) + '.');
+}
+
 std::string sweep_section(const Sweep& sweep) {
   std::string html;
   if (const Sweep::Row* best = fastest(sweep)) {
-    html += figures(
-        {{"fastest", combination(sweep, *best, kNone)},
-         {"wall clock", human_time(best->wall_clock_s)},
-         {"cost", best->cost ? fmt::format("{:.2f} {}", *best->cost, sweep.currency) : "no prices given"},
-         {"compute utilisation", human_percent(best->compute_utilization)},
-         {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
+    html += figures({{"fastest", combination(sweep, *best, kNone)},
+                     {"wall clock", human_time(best->wall_clock_s)},
+                     {"cost", best->cost ? human_money(*best->cost, sweep.currency) : "no prices given"},
+                     {"compute utilisation", human_percent(best->compute_utilization)},
+                     {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
     html += paragraph("This answer does not include model quality.");
   }
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
@@ -276,19 +299,22 @@ std::string sweep_section(const Sweep& sweep) {
       return value ? fmt::format("{:.4g}", *value) : "";
     };
     // What decides comes first: a phone shows the first columns.
-    cells.insert(cells.end(), {possible ? human_time(row.wall_clock_s) : "",
-                               row.cost ? fmt::format("{:.2f}", *row.cost) : "",
-                               possible ? human_percent(row.compute_utilization) : "",
-                               possible ? human_bytes(row.bytes_sent_per_site_per_round) : "",
-                               known(row.energy_kwh), known(row.perplexity), row.problem});
+    cells.insert(cells.end(),
+                 {possible ? human_time(row.wall_clock_s) : "", row.cost ? human_money(*row.cost, "") : "",
+                  possible ? human_percent(row.compute_utilization) : "",
+                  possible ? human_bytes(row.bytes_sent_per_site_per_round) : "", known(row.energy_kwh),
+                  known(row.perplexity), row.problem});
     rows.push_back(cells);
   }
-  html += heading(3, "Rows") + table(rows.size() < sweep.rows.size()
-                                         ? fmt::format("The first {} of {} rows; executor: {}", rows.size(),
-                                                       sweep.rows.size(), sweep.executor)
-                                         : "Executor: " + sweep.executor,
-                                     columns, rows);
-  return html;
+  const std::string same = same_everywhere(columns, rows);
+  const std::string shown = rows.size() < sweep.rows.size()
+                                ? fmt::format("The first {} of {} rows; executor: {}", rows.size(),
+                                              sweep.rows.size(), sweep.executor)
+                                : "Executor: " + sweep.executor;
+  constexpr std::size_t kFewRows = 16;
+  return html + heading(3, "All combinations") + same +
+         (rows.size() > kFewRows ? folded("The table of all combinations", table(shown, columns, rows))
+                                 : table(shown, columns, rows));
 }
 
 std::string solved_section(const Solved& solved) {

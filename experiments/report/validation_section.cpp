@@ -91,7 +91,7 @@ Chart predicted_chart(const Validation& validation) {
   chart.data = {{"kind", "points"},
                 {"x_title", "measured wall clock, " + unit.name},
                 {"y_title", "predicted wall clock, " + unit.name},
-                {"y_zero", true},
+                {"log_from", 3},  // relative errors are distances on logarithmic axes
                 {"series", series}};
   chart.table = table(
       "All runs", {{"run"}, {"limited by"}, {"measured", true}, {"predicted", true}, {"error", true}}, rows);

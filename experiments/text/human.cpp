@@ -53,6 +53,14 @@ std::string human_percent(double share) {
   return percent >= 10 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.3g} %", percent);
 }
 
+std::string human_money(double amount, const std::string& currency) {
+  const bool large = std::abs(amount) >= 999.995;
+  std::string text = fmt::format("{:.{}f}", amount, large ? 0 : 2);
+  const std::size_t first = amount < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); large && at > first + 3;) text.insert(at -= 3, ",");
+  return currency.empty() ? text : text + ' ' + currency;
+}
+
 std::string aligned(const std::vector<Row>& rows, const std::string& indent) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {

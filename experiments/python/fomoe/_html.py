@@ -44,7 +44,7 @@ def report(answer: Mapping[str, Any]) -> str:
              ("limited by", answer["bottleneck"]["limited_by"]),
              ("sent per site and round", f"{answer['bytes_sent_per_site_per_round'] / 1e6:.4g} MB")]
     if "cost" in answer:
-        lines.append(("cost", f"{answer['cost']['cost_total']:.2f} {answer['cost']['currency']}"))
+        lines.append(("cost", money(answer['cost']['cost_total'], answer['cost']['currency'])))
     assumed = [entry["what"] for entry in answer["provenance"] if entry["origin"] == "assumed"]
     if assumed:
         lines.append(("assumed", ", ".join(assumed)))
@@ -52,7 +52,7 @@ def report(answer: Mapping[str, Any]) -> str:
 
 
 def money(amount: float | None, currency: str | None) -> str | None:
-    return None if amount is None else f"{amount:.2f} {currency}"
+    return None if amount is None else f"{amount:,.{2 if abs(amount) < 999.995 else 0}f} {currency}"
 
 
 def short_case(case: str) -> str:

@@ -5,6 +5,8 @@
 #include "tests/experiments/report/report_page.hpp"
 
 using namespace fomoe::tests;
+using fomoe::commands::human_money;
+using fomoe::commands::human_percent;
 using fomoe::commands::human_time;
 
 TEST_CASE("each case of a comparison has the accuracy and the validated ranges that simulate reports") {
@@ -35,8 +37,28 @@ TEST_CASE("each case of a comparison has the accuracy and the validated ranges t
     CHECK(page.find("95 % of real runs would take " + interval) !=
           std::string::npos);  // in the case's section
   }
-  CHECK(page.find(std::to_string(outside) + " of 2 results lie outside of what was compared.") !=
+  CHECK(page.find(std::to_string(outside) + " of 2 results lie outside of the conditions of those runs") !=
         std::string::npos);
+}
+
+TEST_CASE(
+    "a comparison says by how much the fastest leads, what is cheapest and by how much, and which results "
+    "tie") {
+  const Folder folder;
+  // Two results differ only in their seed, which changes nothing; ddp takes longer and sends more.
+  must_run(folder.path(),
+           "fomoe compare " + kTwoSites + kPrices +
+               " --set platform.rate_factor=0.5 --case strategy.local_steps=16 --case "
+               "'strategy.local_steps=16 seed=7' --case strategy.method=ddp --output compare.json");
+  const json cases = json::parse(read_all(folder / "compare.json"))["cases"];
+  const std::string page = page_of(folder, "compare.json");
+  CHECK(page.find(" are the fastest of 3 results, within 2 %: ") != std::string::npos);
+  CHECK(page.find(" takes as long. It is also the cheapest, with ") != std::string::npos);
+  const double least = cases[0]["report"]["cost"]["cost_total"],
+               most = cases[2]["report"]["cost"]["cost_total"];
+  CHECK(page.find(", " + human_percent(1 - least / most) + " less than ddp (" + human_money(most, "USD") +
+                  ").") != std::string::npos);
+  CHECK(page.find("<p>Changed from the platform&#39;s file: link rates × 0.5.</p>") != std::string::npos);
 }
 
 TEST_CASE("a comparison without accuracy, as of older versions, has no column and no sentence for it") {

@@ -20,9 +20,9 @@ TEST_CASE("a simulated run: headings, a table for every chart, and no fetched re
   check_nesting(page);
   CHECK(count(page, "<h1>") == 1);
   CHECK(count(page, "<h2>") == 1);
-  for (const char* title :
-       {"Where the time goes", "Timeline of a round", "Bytes by class", "Faster and slower links",
-        "Sensitivity", "Sites", "Cost", "Where the numbers come from", "Scenario"})
+  for (const char* title : {"Where the time goes", "Timeline of a round", "What a site sends in a round",
+                            "Faster and slower links", "If an input is 10 % smaller or larger", "Sites",
+                            "Cost", "Where the numbers come from", "Scenario"})
     CHECK_MESSAGE(page.find(std::string("<h3>") + title + "</h3>") != std::string::npos, title);
   CHECK(count(page, "<figure class=\"chart\">") == 4);
   CHECK(count(page, "<summary>As a table</summary>") == 4);
@@ -39,8 +39,7 @@ TEST_CASE("a simulated run: headings, a table for every chart, and no fetched re
 TEST_CASE("a result whose scenario has a title is shown with it") {
   const Folder folder;
   (void)simulated(folder, " --set name=\"Two & a half sites\"");
-  CHECK(page_of(folder, "run.json").find("<h2>Result: Two &amp; a half sites (run)</h2>") !=
-        std::string::npos);
+  CHECK(page_of(folder, "run.json").find("<h2>Two &amp; a half sites (run)</h2>") != std::string::npos);
 }
 
 TEST_CASE("a simulated run: the page has the answer of simulate, and the charts have the result's numbers") {
@@ -154,10 +153,13 @@ TEST_CASE("a result's page has no section for missing data, and has one for its 
   for (const char* title : {"Timeline of a round", "Cost", "With failures", "Pareto frontier", "Uncertainty"})
     CHECK_MESSAGE(page.find(std::string("<h3>") + title) == std::string::npos, title);
   CHECK(page.find("<dd>no prices given</dd>") != std::string::npos);
-  CHECK(page.find("<h3>Validation envelope</h3>") != std::string::npos);
+  CHECK(page.find("<h3>Conditions of the runs that predictions were compared with</h3>") !=
+        std::string::npos);
   run.erase("validation_envelope");
   write_all(folder / "run.json", run.dump());
-  CHECK(page_of(folder, "run.json").find("<h3>Validation envelope</h3>") == std::string::npos);
+  CHECK(page_of(folder, "run.json")
+            .find("<h3>Conditions of the runs that predictions were compared with</h3>") ==
+        std::string::npos);
   for (const char* key : {"sent_bytes_per_site", "bandwidth_curve", "sensitivity", "scenario"})
     run.erase(key);
   run["validation_envelope"] = {"latency 300 ms: 3 times the maximum of the validated range"};
@@ -165,7 +167,8 @@ TEST_CASE("a result's page has no section for missing data, and has one for its 
   page = page_of(folder, "run.json");
   check_nesting(page);
   CHECK(charts(page).empty());
-  CHECK(page.find("<h3>Validation envelope</h3>") != std::string::npos);
+  CHECK(page.find("<h3>Conditions of the runs that predictions were compared with</h3>") !=
+        std::string::npos);
   CHECK(page.find("<li>latency 300 ms: 3 times the maximum of the validated range</li>") !=
         std::string::npos);
   run["validation_envelope"] = json::array();
@@ -217,14 +220,17 @@ TEST_CASE("a plan's result: its frontier, its methods and the command lines to p
   must_run(folder.path(),
            "fomoe plan " + kTwoSites +
                " --vary strategy.method=diloco,fomoe --vary strategy.local_steps=8..128*2 --top 4"
+               " --within time=3d"
                " --output plan.json");
   const json plan = json::parse(read_all(folder / "plan.json"));
   const std::string page = page_of(folder, "plan.json");
   check_nesting(page);
   CHECK(page.find("There is no single best configuration: the scenario has no quality model") !=
         std::string::npos);
-  for (const char* title :
-       {"Frontier", "Pareto frontier", "Methods", "Sensitivity of the first row", "Evaluated combinations"})
+  CHECK(page.find("<p>Limits: wall clock at most 3 d 0 h.</p>") != std::string::npos);
+  for (const char* title : {"Frontier", "Frontier: wall clock against steps between synchronisations",
+                            "The best configuration of each method",
+                            "The first row, if an input is 10 % smaller or larger", "Evaluated combinations"})
     CHECK_MESSAGE(page.find(std::string("<h3>") + title + "</h3>") != std::string::npos, title);
   const std::vector<json> drawn = charts(page);
   REQUIRE(drawn.size() == 3);
