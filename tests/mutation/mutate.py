@@ -31,6 +31,7 @@ TABLE = pathlib.Path(__file__).with_name("results.csv")
 COLUMNS = ["file", "line", "column", "change", "seen_by", "why", "code"]
 # In this order: the first program sees most faults within seconds.
 PROGRAMS = {"costmodel": ["test_costmodel", "test_sim"], "sim": ["test_sim"], "trainer": ["test_trainer"]}
+SNAPSHOT = ("costmodel", "sim", "platforms", "trainer", "experiments")  # the folders whose sources a snapshot has
 OPTIONS = {"test_trainer": ["--test-suite-exclude=slow"]}  # as ctest runs it
 # ctest draws 200 cases for each property. Fewer see almost all faults, and --survivors draws 200.
 CASES, CASES_FOR_SURVIVORS = 30, 200
@@ -50,7 +51,7 @@ class Copy:
         ninja = ["ninja", "-C", build]
         subprocess.run(["nice", *ninja, *programs], check=True, stdout=subprocess.DEVNULL)  # so that objects and sources agree
         shutil.rmtree(self.folder, ignore_errors=True)
-        for folder in ("costmodel", "sim", "platforms", "trainer", "experiments"):
+        for folder in SNAPSHOT:
             shutil.copytree(ROOT / folder, self.source / folder, ignore=lambda at, names: [
                 name for name in names if not pathlib.Path(at, name).is_dir() and not name.endswith((".hpp", ".cpp", ".cuh"))])
         for entry in json.loads((build / "compile_commands.json").read_text()):
@@ -82,10 +83,11 @@ class Copy:
                 shutil.copy2(word, header)
                 shutil.copy2(word + ".gch", str(header) + ".gch")
             return str(header)
-        inside = word.removeprefix("-I")
-        if inside.startswith(str(build)):
+        path = pathlib.Path(word.removeprefix("-I"))
+        if not path.is_relative_to(ROOT):
             return word
-        return word.replace(str(ROOT), str(self.source)) if inside.startswith(str(ROOT)) else word
+        inside = path.relative_to(ROOT)  # the rest of the tree, such as LibTorch in .venv, stays where it is
+        return word.replace(str(ROOT), str(self.source)) if inside.parts[:1] in [(), *((folder,) for folder in SNAPSHOT)] else word
 
     def compiles(self, path):
         words = list(self.compile[path])

@@ -127,3 +127,13 @@ TEST_CASE(
   CHECK(settings(planned).on_lost_site_given);
   CHECK(settings(planned).drop_after_s == 3);
 }
+
+TEST_CASE("the share of the batch that is trained without some sites, which have unequal parts of it") {
+  costmodel::Scenario scenario = training_scenario("diloco", 4);
+  scenario.workload.global_batch_sequences = 10;  // 3, 3, 2 and 2
+  const Training training(scenario, exact_options());
+  CHECK(AbsentSites(training.plan).trained_share(training.plan) == 1);
+  CHECK(AbsentSites(training.plan, {0, 1}).trained_share(training.plan) == doctest::Approx(0.6));
+  CHECK(AbsentSites(training.plan, {1, 2, 3}).trained_share(training.plan) == doctest::Approx(0.7));
+  CHECK(AbsentSites(training.plan, {2}).trained_share(training.plan) == doctest::Approx(0.2));
+}
