@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/sections.hpp"
@@ -76,6 +80,25 @@ std::string answer(const Plan& plan) {
   return html;
 }
 
+/// The tried methods of which no configuration is left.
+std::string without_configuration(const Plan& plan) {
+  constexpr std::string_view kMethods = "strategy.method: ";
+  std::vector<std::string> names;
+  for (const std::string& tried : plan.tried) {
+    if (!tried.starts_with(kMethods)) continue;
+    std::istringstream words(tried.substr(kMethods.size()));
+    for (std::string name; words >> name;) {
+      if (name.back() == ',') name.pop_back();
+      if (std::none_of(plan.methods.begin(), plan.methods.end(),
+                       [&](const Candidate& row) { return row.method == name; }))
+        names.push_back(name);
+    }
+  }
+  return names.empty() ? ""
+                       : paragraph("No configuration is possible and within the limits for: " +
+                                   scenario::joined(names) + '.');
+}
+
 std::string dropped(const Plan& plan) {
   std::vector<Row> rows;
   for (const Dropped& entry : plan.dropped) rows.push_back({entry.reason, whole(entry.count), entry.example});
@@ -132,7 +155,8 @@ std::string plan_section(const Plan& plan) {
     html += folded("Commands that simulate the rows", code_bullets(commands));
   }
   if (!plan.methods.empty())
-    html += heading(3, "The best configuration of each method") + chart(methods_chart(plan));
+    html += heading(3, "The best configuration of each method") + chart(methods_chart(plan)) +
+            without_configuration(plan);
   if (!plan.sensitivity.inputs.empty())
     html += heading(3, "The first row, if an input is 10 % smaller or larger") +
             chart(sensitivity_chart(plan.sensitivity));

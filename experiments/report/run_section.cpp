@@ -346,6 +346,10 @@ std::string comparison_section(const std::vector<Run>& runs) {
   return paragraph(fmt::format("The fastest of {} results is {} ({}). It {}.{}{}", runs.size(), fastest->name,
                                answer_of(*fastest), commands::waiting_text(fastest->figures),
                                lead_of(runs, *fastest), cost_range(runs, *fastest))) +
+         (std::all_of(runs.begin(), runs.end(),
+                      [&](const Run& run) { return factors(run.figures) == factors(runs.front().figures); })
+              ? factors(runs.front().figures)
+              : "") +
          about_intervals(runs) +
          (same_question(runs) ? ""
                               : paragraph("These results do not train the same model on the same workload: "

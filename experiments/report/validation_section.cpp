@@ -159,6 +159,14 @@ std::string validation_section(const Validation& validation) {
                      {"worst error", text(of->worst)},
                      {"median with sign", signed_text(of->bias, "wall_clock")}});
   }
+  if (!validation.runs.empty()) {
+    const auto [shortest, longest] =
+        std::minmax_element(validation.runs.begin(), validation.runs.end(),
+                            [](const auto& a, const auto& b) { return a.measured_s < b.measured_s; });
+    html += paragraph(
+        fmt::format("These runs took {} to {}. Predictions for conditions unlike theirs can be further off.",
+                    human_time(shortest->measured_s), human_time(longest->measured_s)));
+  }
   const auto paced = std::count_if(validation.runs.begin(), validation.runs.end(),
                                    [](const Validation::Compared& run) { return run.paced; });
   if (paced > 0)

@@ -87,7 +87,8 @@ class Step {
     if (gathered >= 0) op.after.push_back(gathered);
     // Layers of a unit, of all micro-batches: micro-batches are taken as equal.
     const std::int64_t layers = std::max<std::int64_t>(1, scenario_.model.layers);
-    const auto of_unit = static_cast<double>((unit + 1) * layers / units_ - unit * layers / units_);
+    const std::int64_t whole_layers = (unit + 1) * layers / units_ - unit * layers / units_;
+    const auto of_unit = static_cast<double>(whole_layers);
     std::get<Compute>(op.what).share = of_unit / static_cast<double>(layers) / micro_batches_;
     round_.ops.push_back(std::move(op));
     computed_ = static_cast<OpId>(round_.ops.size()) - 1;

@@ -219,15 +219,17 @@ TEST_CASE("a plan's result: its frontier, its methods and the command lines to p
   const Folder folder;
   must_run(folder.path(),
            "fomoe plan " + kTwoSites +
-               " --vary strategy.method=diloco,fomoe --vary strategy.local_steps=8..128*2 --top 4"
-               " --within time=3d"
+               " --vary strategy.method=diloco,ddp,fomoe --vary strategy.local_steps=8..128*2 --top 4"
+               " --within time=120s"
                " --output plan.json");
   const json plan = json::parse(read_all(folder / "plan.json"));
   const std::string page = page_of(folder, "plan.json");
   check_nesting(page);
   CHECK(page.find("There is no single best configuration: the scenario has no quality model") !=
         std::string::npos);
-  CHECK(page.find("<p>Limits: wall clock at most 3 d 0 h.</p>") != std::string::npos);
+  CHECK(page.find("<p>Limits: wall clock at most 2 min 0 s.</p>") != std::string::npos);
+  CHECK(page.find("<p>No configuration is possible and within the limits for: ddp.</p>") !=
+        std::string::npos);
   for (const char* title : {"Frontier", "Frontier: wall clock against steps between synchronisations",
                             "The best configuration of each method",
                             "The first row, if an input is 10 % smaller or larger", "Evaluated combinations"})

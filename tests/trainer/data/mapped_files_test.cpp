@@ -57,9 +57,11 @@ Ended in_child(const Body& body) {
 
 }  // namespace
 
-TEST_CASE("of several mapped files the one that shrinks is named; without its mapping the fault ends the process") {
+TEST_CASE(
+    "of several mapped files the one that shrinks is named; without its mapping the fault ends the process") {
   TokenFolder folder;
-  const std::array<std::string, 3> paths = {folder.write("a", std::string(kBytes, 'a')), folder.write("b", std::string(kBytes, 'b')),
+  const std::array<std::string, 3> paths = {folder.write("a", std::string(kBytes, 'a')),
+                                            folder.write("b", std::string(kBytes, 'b')),
                                             folder.write("c", std::string(kBytes, 'c'))};
   for (std::size_t shrunk = 0; shrunk < paths.size(); ++shrunk) {
     CAPTURE(shrunk);
@@ -75,9 +77,11 @@ TEST_CASE("of several mapped files the one that shrinks is named; without its ma
     });
     CHECK(WIFEXITED(ended.status));
     CHECK(WEXITSTATUS(ended.status) == 1);
-    CHECK(ended.said == "fomoe-train: " + paths[shrunk] +
-                            ": got fewer bytes than when the run began; expected a file that stays as it is\n");
-    (void)folder.write(std::string(1, static_cast<char>('a' + shrunk)), std::string(kBytes, static_cast<char>('a' + shrunk)));
+    CHECK(ended.said ==
+          "fomoe-train: " + paths[shrunk] +
+              ": got fewer bytes than when the run began; expected a file that stays as it is\n");
+    (void)folder.write(std::string(1, static_cast<char>('a' + shrunk)),
+                       std::string(kBytes, static_cast<char>('a' + shrunk)));
   }
   const Ended forgotten = in_child([&] {
     const char* begin = mapped(paths[0]);
