@@ -121,8 +121,9 @@ double tolerance_of(const Scenario& scenario) {
   const int overlap = scenario.strategy.expert_overlap;
   if (scenario.strategy.method->partial_experts && 1 < overlap && overlap < scenario.sites()) return 0.01;
   // Sites with unequal steps have unequal outer steps, which may take up to 1 % of a round.
-  if (costmodel::steps_unequal(costmodel::limits_of(scenario),
-                               1.0 * scenario.workload.global_batch_sequences / scenario.sites()) > 0)
+  if (costmodel::steps_unequal(
+          costmodel::limits_of(scenario),
+          static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites()) > 0)
     return 0.02;
   // The formula takes the expected migrations of a random placement.
   if (scenario.strategy.placement == costmodel::PlacementKind::random &&
