@@ -1,6 +1,9 @@
 // Tests of activation checkpointing: the same gradients from less memory.
 #include "trainer/model/recomputed.hpp"
 
+#include <set>
+#include <vector>
+
 #include "tests/trainer/support.hpp"
 #include "trainer/model/model.hpp"
 
@@ -35,7 +38,36 @@ Pass pass_of(const Model& model, bool balance, bool cuts) {
   return out;
 }
 
+/// The number of operations that the graph of the loss keeps, with their operands, for the backward pass.
+std::size_t kept_operations(const Model& model) {
+  const at::Tensor tokens = at::arange(24, at::kLong).remainder(17).view({4, 6});
+  const at::Tensor loss = model.loss(tokens, tokens.roll(-1, 1));
+  std::set<const torch::autograd::Node*> seen;
+  std::vector<const torch::autograd::Node*> open = {loss.grad_fn().get()};
+  while (!open.empty()) {
+    const torch::autograd::Node* node = open.back();
+    open.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    for (const torch::autograd::Edge& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+  return seen.size();
+}
+
 }  // namespace
+
+TEST_CASE("only layers that are computed again keep nothing of their inside for the backward pass") {
+  costmodel::ModelShape shape = tiny_shape();
+  const auto kept = [&](int layers, bool again) {
+    shape.layers = layers;
+    ModelOptions options;
+    options.kernels = Kernels::library;
+    options.activation_checkpointing = again;
+    return kept_operations(Model(shape, options));
+  };
+  const std::size_t of_layer = kept(3, false) - kept(2, false),
+                    of_layer_again = kept(3, true) - kept(2, true);
+  CHECK(of_layer_again * 2 < of_layer);  // the layer itself, and its parameters
+}
 
 TEST_CASE("layers that are computed again give the same loss, the same counts and the same gradients") {
   for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {

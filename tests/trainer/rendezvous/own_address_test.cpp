@@ -26,7 +26,8 @@ std::vector<std::string> addresses() {
     if (one->ifa_addr->sa_family == AF_INET)
       ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof text);
     else if (one->ifa_addr->sa_family == AF_INET6 && std::string(one->ifa_name) == "lo")
-      ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr, text, sizeof text);
+      ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr, text,
+                  sizeof text);
     if (*text != '\0') found.emplace_back(text);
   }
   ::freeifaddrs(list);
@@ -35,7 +36,8 @@ std::vector<std::string> addresses() {
 
 }  // namespace
 
-TEST_CASE("packets to an address of this machine leave from that address; an unknown name means the loopback") {
+TEST_CASE(
+    "packets to an address of this machine leave from that address; an unknown name means the loopback") {
   Launch launch;
   launch.port = 29500;
   for (const std::string& address : addresses()) {

@@ -15,8 +15,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Two sites of DiLoCo, three rounds of 4 steps. In each round site 0 computes for 3 s and site 1 for 5 s, and
-/// then the transfer takes 2 s.
+/// Two sites of DiLoCo, three rounds of 4 steps. In each round site 0 computes for 3 s and site 1 for 5 s,
+/// and then the transfer takes 2 s.
 struct TwoSites {
   costmodel::Scenario scenario = training_scenario("diloco", 2);
   costmodel::Plan plan = costmodel::make_plan(scenario);
@@ -132,7 +132,8 @@ TEST_CASE("a resumed run, a run in turn, a paced run and one without a site say 
   TwoSites later;
   later.context.first_round = 1;
   later.context.steps = 8;
-  for (Observation& seen : later.observations) seen.intervals.erase(seen.intervals.begin(), seen.intervals.begin() + 2);
+  for (Observation& seen : later.observations)
+    seen.intervals.erase(seen.intervals.begin(), seen.intervals.begin() + 2);
   const costmodel::RunReport resumed = later.report();
   CHECK(has(resumed.notes, "the run resumed after round 1; "));
   CHECK(resumed.round.count == 2);
