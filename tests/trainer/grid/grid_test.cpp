@@ -136,3 +136,27 @@ TEST_CASE("the summary has mean and spread over seeds, and the quality table wha
   CHECK(table.rows[1].placement == "fixed");
   CHECK(table.rows[1].plus_minus < 0);
 }
+
+TEST_CASE("the result of a run: losses, and means of the routers' figures over sites and layers") {
+  const std::string report = R"({
+    "wall_clock_s": 12.5, "provenance": [{"what": "times", "origin": "measured", "detail": "this run on a CPU"}],
+    "run": {"whole": false, "code": "1.0 abc"},
+    "validation": {"loss": 2, "mean_site_loss": 3, "sites": [
+      {"routers": [{"entropy": 1, "load_cv": 0.5, "ghost_share": 0}, {"entropy": 2, "load_cv": 0.25, "ghost_share": 0.5}]},
+      {"routers": [{"entropy": 4, "load_cv": 1, "ghost_share": 0.25}, {"entropy": 5, "load_cv": 0.25, "ghost_share": 0.25}]}]}})";
+  const Written file("report.json", report);
+  const std::optional<GridResult> result = read_result(file.path());
+  REQUIRE(result.has_value());
+  CHECK(result->loss == 2);
+  CHECK(result->mean_site_loss == 3);
+  CHECK(result->router_entropy == 3);
+  CHECK(result->load_cv == 0.5);
+  CHECK(result->ghost_share == 0.25);
+  CHECK(result->seconds == 12.5);
+  CHECK(result->resumed);
+  CHECK(result->code == "1.0 abc");
+  CHECK(result->device == "a CPU");
+  CHECK_FALSE(read_result(file.path() + ".missing").has_value());
+  const Written torn("torn.json", report.substr(0, 200));
+  CHECK_FALSE(read_result(torn.path()).has_value());
+}

@@ -98,3 +98,28 @@ TEST_CASE("bf16 sums in fp32: 512 ones make 512, where a sum in bf16 would stay 
   CHECK(weighted_sum_of_rows(y, gates, sorted).item<double>() == 2.0);
   CHECK(weighted_sum_of_rows(y, at::ones({1, chosen}, at::kBFloat16), sorted).item<double>() == 512.0);
 }
+
+TEST_CASE("matrices that are not contiguous, or no matrices, are refused by name") {
+  const Route sorted = route(at::tensor({1, 0, 0, 2}, at::kLong), 2);
+  const at::Tensor good = at::ones({2, 2}, at::kDouble), rows = at::ones({4, 2}, at::kDouble);
+  const auto refused = [](const std::string& name, const auto& call) {
+    try {
+      (void)call();
+      FAIL("accepted: " << name);
+    } catch (const c10::Error& error) {
+      const std::string said = error.what_without_backtrace();
+      CHECK_MESSAGE(said.find(name + " must be a contiguous matrix") != std::string::npos, said);
+    }
+  };
+  for (const at::Tensor& bad :
+       {at::ones({2, 4}, at::kDouble).slice(1, 0, 4, 2), at::ones({2}, at::kDouble)}) {
+    refused("the tokens", [&] { return rows_of_experts(bad, sorted, 2); });
+    refused("the gates", [&] { return weighted_sum_of_rows(rows, bad, sorted); });
+    refused("the gradient of the tokens' sums",
+            [&] { return weighted_sum_of_rows_backward(bad, rows, good, sorted); });
+    refused("the rows of the experts",
+            [&] { return weighted_sum_of_rows_backward(good, bad, good, sorted); });
+    refused("the gates", [&] { return weighted_sum_of_rows_backward(good, rows, bad, sorted); });
+    refused("the gradient of SiLU's output", [&] { return silu_of_rows_backward(bad, rows, sorted.ends); });
+  }
+}
