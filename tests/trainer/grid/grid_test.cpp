@@ -160,3 +160,16 @@ TEST_CASE("the result of a run: losses, and means of the routers' figures over s
   const Written torn("torn.json", report.substr(0, 200));
   CHECK_FALSE(read_result(torn.path()).has_value());
 }
+
+TEST_CASE("a grid's scenario may name a step profile that is not there yet") {
+  std::ifstream file(kScenario);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string step_time = "step_time = \"50ms\"";
+  const std::size_t begin = text.find(step_time);
+  REQUIRE(begin != std::string::npos);
+  const Written scenario("untimed.toml",
+                         text.replace(begin, step_time.size(), "profile = \"no-such-profile.json\""));
+  const Written grid("untimed-grid.toml",
+                     "scenario = \"" + scenario.path() + "\"\n[[runs]]\nvary = [\"seed=1,2\"]\n");
+  CHECK(read_grid(grid.path(), {}).runs.size() == 2);
+}
