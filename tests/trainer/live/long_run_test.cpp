@@ -55,3 +55,27 @@ TEST_CASE("the report has the norms of the last round's steps and outer steps") 
   CHECK(norms["gradient"].get<double>() > 0);
   CHECK(outer > 0);
 }
+
+TEST_CASE("sites validate after every validation_rounds-th round and after the last one") {
+  const Folder folder;
+  // Five rounds of 16 steps.
+  const Ended ended = run(train(
+      {"strategy.method=diloco", "platform.sites=2", "workload.tokens=327680", "trainer.validation_rounds=2"},
+      {"--in-turn", "--log", folder / "steps.jsonl", "--output", folder / "run.json"}));
+  CAPTURE(ended.said);
+  REQUIRE(ended.status == 0);
+  std::vector<std::pair<std::int64_t, std::string>> validations;
+  double last_loss = 0;
+  std::ifstream log(folder / "steps.jsonl");
+  for (std::string text; std::getline(log, text);) {
+    const auto line = nlohmann::json::parse(text);
+    if (line["kind"] != "validation") continue;
+    validations.emplace_back(line["round"].get<std::int64_t>(), line["site"].get<std::string>());
+    last_loss = line["loss"].get<double>();
+  }
+  CHECK(validations ==
+        std::vector<std::pair<std::int64_t, std::string>>{
+            {1, "site-0"}, {1, "site-1"}, {3, "site-0"}, {3, "site-1"}, {4, "site-0"}, {4, "site-1"}});
+  const auto report = nlohmann::json::parse(content(folder / "run.json"));
+  CHECK(report["validation"]["sites"][1]["loss"].get<double>() == doctest::Approx(last_loss).epsilon(1e-9));
+}
