@@ -2,6 +2,9 @@
 // nothing.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <cstdio>
+
 #include "tests/trainer/live/program.hpp"
 
 using namespace fomoe::tests;
@@ -78,4 +81,26 @@ TEST_CASE("sites validate after every validation_rounds-th round and after the l
             {1, "site-0"}, {1, "site-1"}, {3, "site-0"}, {3, "site-1"}, {4, "site-0"}, {4, "site-1"}});
   const auto report = nlohmann::json::parse(content(folder / "run.json"));
   CHECK(report["validation"]["sites"][1]["loss"].get<double>() == doctest::Approx(last_loss).epsilon(1e-9));
+}
+
+TEST_CASE("the shares in the summary that a run prints add up to 100 %") {
+  std::string command;
+  for (const std::string& word : train({"strategy.method=diloco", "platform.sites=2", "workload.tokens=65536",
+                                        "compute.step_time=20ms", "workload.global_batch_sequences=96"},
+                                       {"--local", "--paced"}))
+    command += "'" + word + "' ";
+  std::string printed;
+  FILE* const out = ::popen((command + "2>/dev/null").c_str(), "r");
+  REQUIRE(out != nullptr);
+  char part[256];
+  while (std::fgets(part, sizeof part, out) != nullptr) printed += part;
+  REQUIRE(::pclose(out) == 0);
+  CAPTURE(printed);
+  const auto percent = [&](const std::string& name) {
+    const std::size_t at = printed.find(name + ' ');
+    return at == std::string::npos ? -1000 : std::stod(printed.substr(at + name.size()));
+  };
+  CHECK(percent("utilisation") > 10);
+  CHECK(percent("exposed communication") > 0);
+  CHECK(std::abs(percent("utilisation") + percent("exposed communication") + percent("idle") - 100) <= 0.16);
 }
