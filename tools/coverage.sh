@@ -13,6 +13,7 @@ cmake -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DFOMOE_TRAINER="${FOM
 ninja -C build/coverage ${JOBS:+-j$JOBS}
 find build/coverage -name '*.gcda' -delete
 status=0
-ctest --test-dir build/coverage -L '^(unit|sim|trainer|live)$' --output-on-failure "$@" || status=$?
+# Counters cannot be written to the full disks of the test "killing".
+ctest --test-dir build/coverage -L '^(unit|sim|trainer|live)$' -E '^killing$' --output-on-failure "$@" || status=$?
 python3 tools/coverage.py build/coverage
 exit $status
