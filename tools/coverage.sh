@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Says which share of the lines and branches the tests reach, for each folder.
 #   tools/coverage.sh [ARGUMENT…]     the arguments go to ctest, for example -R costmodel
-# Builds everything with counters (build/coverage), runs the tests that are labelled unit, sim, trainer or live, and prints a table.
+# Builds everything but the trainer with counters (build/coverage), runs the tests that are labelled unit or sim, and prints a table.
 # build/coverage/uncovered.txt then lists the functions that no test enters. With FOMOE_ASAN=ON the same build has the sanitizers for
-# addresses and undefined behaviour, so that one build serves both. FOMOE_TRAINER=OFF leaves the trainer and LibTorch out.
+# addresses and undefined behaviour, so that one build serves both. FOMOE_TRAINER=ON adds the
+# trainer, for which tools/setup.sh installs LibTorch, and the tests that are labelled trainer or live.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;; esac
+case ${1:-} in -h | --help) sed -n '2,7s/^# //p' "$0"; exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CCACHE_DIR=$PWD/.cache/ccache CCACHE_SLOPPINESS=pch_defines,time_macros
-cmake -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DFOMOE_TRAINER="${FOMOE_TRAINER:-ON}" -DFOMOE_CUDA=OFF \
+cmake -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DFOMOE_TRAINER="${FOMOE_TRAINER:-OFF}" -DFOMOE_CUDA=OFF \
   -DFOMOE_ASAN="${FOMOE_ASAN:-OFF}" -DCMAKE_CXX_FLAGS="-Og -g1 --coverage -fprofile-update=atomic" >/dev/null
 ninja -C build/coverage ${JOBS:+-j$JOBS}
 find build/coverage -name '*.gcda' -delete

@@ -266,7 +266,7 @@ static std::string same_everywhere(const std::vector<Column>& columns, std::vect
     texts.push_back(columns[c].title + ' ' + text);
     for (Row& row : rows) row[c].clear();
   }
-  return texts.empty() ? "" : paragraph("Equal in all rows: " + scenario::joined(texts) + '.');
+  return texts.empty() ? "" : paragraph("Equal in all rows of the table: " + scenario::joined(texts) + '.');
 }
 
 std::string sweep_section(const Sweep& sweep) {

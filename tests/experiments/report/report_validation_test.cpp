@@ -93,7 +93,8 @@ TEST_CASE("the chart of a sweep has the key with the most values on its axis, an
   CHECK(page.find("K=8</th><th scope=\"col\" class=\"number\">K=64</th></tr>") != std::string::npos);
   const std::size_t rows = page.find("<h3>All combinations</h3>");
   REQUIRE(rows != std::string::npos);
-  CHECK(page.find("<p>Equal in all rows: bytes sent per site and round ", rows) != std::string::npos);
+  CHECK(page.find("<p>Equal in all rows of the table: bytes sent per site and round ", rows) !=
+        std::string::npos);
   CHECK(page.find(">bytes sent per site and round</th>", rows) == std::string::npos);
   CHECK(page.find(">cost, USD</th>", rows) < page.find(">utilisation</th>", rows));
 }
