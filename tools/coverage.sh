@@ -9,8 +9,11 @@ set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,7s/^# //p' "$0"; exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CCACHE_DIR=$PWD/.cache/ccache CCACHE_SLOPPINESS=pch_defines,time_macros
+mkdir -p build/coverage
+gcc -c tools/coverage_exit.c -o build/coverage/coverage_exit.o
 cmake -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DFOMOE_TRAINER="${FOMOE_TRAINER:-OFF}" -DFOMOE_CUDA=OFF \
-  -DFOMOE_ASAN="${FOMOE_ASAN:-OFF}" -DCMAKE_CXX_FLAGS="-Og -g1 --coverage -fprofile-update=atomic" >/dev/null
+  -DFOMOE_ASAN="${FOMOE_ASAN:-OFF}" -DCMAKE_CXX_FLAGS="-Og -g1 --coverage -fprofile-update=atomic" \
+  -DCMAKE_EXE_LINKER_FLAGS="-Wl,--wrap=_exit,--wrap=_Exit $PWD/build/coverage/coverage_exit.o" >/dev/null
 ninja -C build/coverage ${JOBS:+-j$JOBS}
 find build/coverage -name '*.gcda' -delete
 status=0

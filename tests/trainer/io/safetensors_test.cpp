@@ -12,8 +12,8 @@ using namespace fomoe::trainer;
 
 namespace {
 
-/// A file with one tensor of this shape and 16 bytes of data, which begin at `begin`.
-std::string written(const std::string& shape, int begin, int end) {
+/// Reads a file with one tensor `a` of this shape, whose data are the bytes from `begin` to `end`.
+SafetensorsFile read(const std::string& shape, int begin, int end) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("fomoe-shape-" + std::to_string(::getpid()))).string();
   const std::string header = R"({"__metadata__":{},"a":{"dtype":"F32","shape":)" + shape +
@@ -22,23 +22,27 @@ std::string written(const std::string& shape, int begin, int end) {
   std::string length(8, '\0');
   length[0] = static_cast<char>(header.size());
   fomoe::write_file(path, length + header + std::string(16, '\0'));
-  return path;
+  struct Removed {
+    const std::string& path;
+    ~Removed() { std::filesystem::remove(path); }
+  } removed{path};
+  return read_safetensors(path);
 }
 
 }  // namespace
 
 TEST_CASE("a tensor of a checkpoint has whole extents whose product and strides do not overflow") {
-  CHECK(read_safetensors(written("[2,2]", 0, 16)).tensors.at("a").numel() == 4);
-  CHECK(read_safetensors(written("[0,7]", 0, 0)).tensors.at("a").numel() == 0);
+  CHECK(read("[2,2]", 0, 16).tensors.at("a").numel() == 4);
+  CHECK(read("[0,7]", 0, 0).tensors.at("a").numel() == 0);
   for (const char* shape : {"[2.5]", "[1e300]", "[4,1.0]", "[-4]", "[18446744073709551615]", "[true]",
                             "{\"x\":4}", "4", "[[4]]"}) {
     CAPTURE(shape);
-    CHECK_THROWS_AS(read_safetensors(written(shape, 0, 16)), UnusableFile);
+    CHECK_THROWS_AS(read(shape, 0, 16), UnusableFile);
   }
   // No bytes, but LibTorch cannot compute the strides, and would throw an error of its own.
   for (const char* shape :
        {"[0,4611686018427387904,4611686018427387904]", "[4611686018427387904,4611686018427387904,0]"}) {
     CAPTURE(shape);
-    CHECK_THROWS_AS(read_safetensors(written(shape, 0, 0)), UnusableFile);
+    CHECK_THROWS_AS(read(shape, 0, 0), UnusableFile);
   }
 }
