@@ -271,11 +271,13 @@ void run_solve(const Arguments& arguments) {
       entry["why"] = explained(unknown, solution, base, precise);
       list.push_back(entry);
     }
-    output.write(scenario::to_text({{"schema", "fomoe.solve/1"},
-                                    {"for", unknown.name},
-                                    {"unit", unknown.si_unit},
-                                    {"executor", executor},
-                                    {"answers", list}}));
+    scenario::Json document = {{"schema", "fomoe.solve/1"},
+                               {"for", unknown.name},
+                               {"unit", unknown.si_unit},
+                               {"executor", executor},
+                               {"answers", list}};
+    scenario::add_inputs(document, base);
+    output.write(scenario::to_text(document));
     return;
   }
   std::string text = fmt::format("values of {} that reach the targets\n", unknown.name);

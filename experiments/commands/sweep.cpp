@@ -104,13 +104,15 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
   return journal;
 }
 
-/// The scenario of a row; nothing if it cannot be read, which the row itself reports.
-std::optional<costmodel::Scenario> scenario_of(const sweep::Request& request, std::uint64_t row) {
+/// The scenario of a row; nothing if it cannot be read, which the row itself reports. Without `checked`, its
+/// values may contradict each other.
+std::optional<costmodel::Scenario> scenario_of(const sweep::Request& request, std::uint64_t row,
+                                               bool checked = false) {
   scenario::ReadOptions reading;
   reading.overrides = request.overrides;
   for (std::string& assignment : request.grid.assignments(row))
     reading.overrides.push_back(std::move(assignment));
-  reading.check_together = false;  // other values may make the combination possible
+  reading.check_together = checked;
   try {
     return scenario::read_scenario(request.scenario_path, reading);
   } catch (const FileError&) {
@@ -208,7 +210,7 @@ void run_sweep(const Arguments& arguments) {
   request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
   request.end = request.grid.rows() * shard.index / shard.count;
 
-  const std::optional<costmodel::Scenario> first = scenario_of(request, 0);
+  const std::optional<costmodel::Scenario> first = scenario_of(request, 0);  // need not be possible
   if (first) {
     const std::string missing = left_out(*first, engine.simulated, false);
     if (!missing.empty()) message("the rows of a sweep leave out " + missing);
@@ -223,6 +225,7 @@ void run_sweep(const Arguments& arguments) {
     writer.emplace(path, request.grid, engine.simulated ? "simulated" : "closed-form", currency);
   sweep::UnchangedAxes unchanged(request.grid);
   std::uint64_t rows = 0, impossible = 0, approximate = 0;
+  std::optional<std::uint64_t> first_possible;
   std::string first_problem;
   {
     Progress progress(request.end - request.begin);
@@ -230,6 +233,7 @@ void run_sweep(const Arguments& arguments) {
       for (std::size_t i = 0; i < chunk.rows; ++i) {
         const std::string& problem = chunk.problems[i];
         if (problem.empty()) {
+          if (!first_possible) first_possible = chunk.first_row + i;
           if (!engine.simulated && chunk.exact[i] == 0) ++approximate;
         } else if (impossible++ == 0) {
           first_problem = problem;
@@ -264,7 +268,7 @@ void run_sweep(const Arguments& arguments) {
     throw FileError(
         fmt::format("--vary: no combination is possible; the error of the first one: {}", first_problem));
   }
-  if (writer) writer->finish();
+  if (writer) writer->finish(first_possible ? scenario_of(request, *first_possible, true) : std::nullopt);
   if (journal) journal->remove();
   if (plotted) scenario::write_answer(plotted->text());
   if (path != "-") message(fmt::format("wrote {}: {} rows", path, rows));

@@ -91,7 +91,7 @@ std::string plan_json(const PlanAnswer& plan) {
   }
   for (const auto& [reason, entry] : plan.screening.dropped)
     dropped.push_back({{"reason", reason}, {"count", entry.count}, {"example", entry.example}});
-  Json document = {{"schema", "fomoe.plan/1"},
+  Json document = {{"schema", "fomoe.planner/1"},
                    {"minimise", name_of(plan.options.screening.minimise)},
                    {"currency", currency(answer.finalists.front().scenario)},
                    {"within",
@@ -110,6 +110,7 @@ std::string plan_json(const PlanAnswer& plan) {
                    {"candidates", plan.screening.candidates},
                    {"simulated", answer.simulated},
                    {"dropped", dropped},
+                   {"methods_tried", plan.space.methods},
                    {"tried", plan.space.tried}};
   for (const Least& least : plan.least) {
     Json entry = finalist_json(plan, least.finalist);
@@ -119,6 +120,7 @@ std::string plan_json(const PlanAnswer& plan) {
   if (!answer.chosen.empty())
     document["sensitivity"] =
         sensitivity_json(brief_sensitivity(answer.finalists[answer.chosen.front()].scenario));
+  scenario::add_inputs(document, answer.finalists.front().scenario);
   return scenario::to_text(document);
 }
 

@@ -87,7 +87,6 @@ class SpaceBuilder {
     } else {
       for (const Method& method : costmodel::methods()) names.emplace_back(method.name);
     }
-    std::vector<std::string> tried;
     for (const std::string& name : names) {
       const Method* method = costmodel::find_method(name);
       if (method == nullptr) continue;  // null only for a name that parse_axis would have rejected
@@ -98,10 +97,10 @@ class SpaceBuilder {
                         name));
         continue;
       }
-      tried.push_back(name);
+      space_.methods.push_back(name);
       add_families(*method);
     }
-    space_.tried.insert(space_.tried.begin(), "strategy.method: " + scenario::joined(tried));
+    space_.tried.insert(space_.tried.begin(), "strategy.method: " + scenario::joined(space_.methods));
     for (const Axis& axis : question_.vary) describe(axis);
     return std::move(space_);
   }

@@ -28,7 +28,8 @@ struct Family {
 
 struct Space {
   std::vector<Family> families;
-  std::vector<std::string> tried;  // description of the tried values, one line for each axis
+  std::vector<std::string> methods;  // the names of the tried methods
+  std::vector<std::string> tried;    // description of the tried values, one line for each axis
   /// Whether candidates set platform.use_sites, which makes platform.sites irrelevant.
   bool names_sites = false;
   [[nodiscard]] double candidates() const;

@@ -67,7 +67,8 @@ Plan read_plan(const std::string& path, const Json& json);
 Sweep read_sweep(const std::string& path, const Json& json);
 Solved read_solved(const std::string& path, const Json& json);
 Validation read_validation(const std::string& path, const Json& json);
-/// Returns an empty text if the key is missing.
+/// Both are empty if the result does not have the keys.
+Inputs read_inputs(const std::string& path, const scenario::JsonObject& result);
 Sensitivities read_sensitivities(const std::string& path, const scenario::JsonObject& result);
 
 }  // namespace fomoe::report

@@ -53,11 +53,10 @@ std::string result(const std::string& kind, const std::string& name, const std::
   return "<article>\n" + content + "</article>\n";
 }
 
-/// The title of the run's scenario and the name of its file, or that alone.
-std::string titled(const Run& run) {
-  const Json& scenario = run.scenario;
-  if (!scenario.is_object() || !scenario.contains("name") || !scenario["name"].is_string()) return run.name;
-  return fmt::format("{} ({})", scenario["name"].get<std::string>(), run.name);
+/// The title of the result's scenario and the name of its file, or that alone.
+std::string titled(const Json& scenario, const std::string& file) {
+  if (!scenario.is_object() || !scenario.contains("name") || !scenario["name"].is_string()) return file;
+  return fmt::format("{} ({})", scenario["name"].get<std::string>(), file);
 }
 
 std::string installed_chart_library() {
@@ -102,13 +101,17 @@ std::string page(const Results& results, const ChartLibrary& library, const std:
   if (results.runs.size() > 1)
     html += "<article>\n" + heading(2, "Comparison") + comparison_section(results.runs) + "</article>\n";
   for (const Run& run : results.runs)
-    html += result(alone ? titled(run) : "Result", run.name, answer_of(run), run_section(run), alone);
+    html += result(alone ? titled(run.scenario, run.name) : "Result", run.name, answer_of(run),
+                   run_section(run), alone);
   for (const Plan& plan : results.plans)
-    html += result("Plan", plan.name, answer_of(plan), plan_section(plan), alone);
+    html += result(alone ? "Plan for " + titled(plan.inputs.scenario, plan.name) : "Plan", plan.name,
+                   answer_of(plan), plan_section(plan), alone);
   for (const Sweep& sweep : results.sweeps)
-    html += result("Sweep", sweep.name, answer_of(sweep), sweep_section(sweep), alone);
+    html += result(alone ? "Sweep of " + titled(sweep.inputs.scenario, sweep.name) : "Sweep", sweep.name,
+                   answer_of(sweep), sweep_section(sweep), alone);
   for (const Solved& solved : results.solved)
-    html += result("Targets", solved.name, answer_of(solved), solved_section(solved), alone);
+    html += result(alone ? "Targets for " + titled(solved.inputs.scenario, solved.name) : "Targets",
+                   solved.name, answer_of(solved), solved_section(solved), alone);
   for (const Validation& validation : results.validations)
     html += result("Predictions and real runs", validation.name, answer_of(validation),
                    validation_section(validation), alone);

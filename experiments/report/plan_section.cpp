@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <string_view>
 
 #include "experiments/report/charts.hpp"
@@ -73,6 +72,7 @@ std::string answer(const Plan& plan) {
   list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
   list.emplace_back("wall clock of the unchanged scenario", time_of(plan.as_it_is));
   std::string html = figures(list);
+  html += changed_factors(plan.inputs.provenance);
   if (!plan.limits.empty()) html += paragraph("Limits: " + scenario::joined(plan.limits) + '.');
   if (!plan.has_choice && !plan.why_no_choice.empty())
     html += paragraph("There is no single best configuration: " + plan.why_no_choice +
@@ -82,17 +82,11 @@ std::string answer(const Plan& plan) {
 
 /// The tried methods of which no configuration is left.
 std::string without_configuration(const Plan& plan) {
-  constexpr std::string_view kMethods = "strategy.method: ";
   std::vector<std::string> names;
-  for (const std::string& tried : plan.tried) {
-    if (!tried.starts_with(kMethods)) continue;
-    std::istringstream words(tried.substr(kMethods.size()));
-    for (std::string name; words >> name;) {
-      if (name.back() == ',') name.pop_back();
-      if (std::none_of(plan.methods.begin(), plan.methods.end(),
-                       [&](const Candidate& row) { return row.method == name; }))
-        names.push_back(name);
-    }
+  for (const std::string& name : plan.methods_tried) {
+    if (std::none_of(plan.methods.begin(), plan.methods.end(),
+                     [&](const Candidate& row) { return row.method == name; }))
+      names.push_back(name);
   }
   return names.empty() ? ""
                        : paragraph("No configuration is possible and within the limits for: " +
@@ -165,7 +159,7 @@ std::string plan_section(const Plan& plan) {
           paragraph(fmt::format("The closed form evaluated {} combinations, and {} of them were simulated.",
                                 whole(plan.candidates), whole(plan.simulated))) +
           bullets(plan.tried);
-  return html;
+  return html + inputs_section(plan.inputs);
 }
 
 }  // namespace fomoe::report

@@ -74,8 +74,10 @@ Plan read_plan(const std::string& path, const Json& document) {
   each(path, json, "dropped", [&](const JsonObject& row) {
     plan.dropped.push_back({row.text("reason"), row.text("example"), amount(row, "count")});
   });
+  if (json.has("methods_tried")) plan.methods_tried = texts(json, "methods_tried");
   plan.tried = texts(json, "tried");
   plan.sensitivity = read_sensitivities(path, json);
+  plan.inputs = read_inputs(path, json);
   return plan;
 }
 

@@ -140,6 +140,15 @@ costmodel::RunReport read_figures(const std::string& path, const JsonObject& jso
 
 }  // namespace
 
+Inputs read_inputs(const std::string& path, const JsonObject& result) {
+  Inputs inputs;
+  inputs.scenario = shown(result, "scenario");
+  if (result.has("provenance"))
+    each(path, result, "provenance",
+         [&](const JsonObject& entry) { inputs.provenance.push_back(read_provenance(entry)); });
+  return inputs;
+}
+
 Sensitivities read_sensitivities(const std::string& path, const JsonObject& result) {
   Sensitivities list;
   if (!result.has("sensitivity")) return list;

@@ -30,6 +30,7 @@ Sweep read_sweep(const std::string& path, const Json& document) {
     row.energy_kwh = known_amount(entry, "energy_kwh");
     row.perplexity = known_amount(entry, "perplexity");
   });
+  sweep.inputs = read_inputs(path, json);
   return sweep;
 }
 
@@ -46,6 +47,7 @@ Solved read_solved(const std::string& path, const Json& document) {
                               entry.text("why"), amount(entry, "target_value"),
                               known_amount(entry, "value")});
   });
+  solved.inputs = read_inputs(path, json);
   return solved;
 }
 

@@ -11,7 +11,7 @@ namespace fomoe::report {
 
 namespace {
 
-constexpr scenario::JsonKind kPlanKind = {"fomoe.plan/1", "result", "", ""};
+constexpr scenario::JsonKind kPlanKind = {"fomoe.planner/1", "result", "", ""};
 constexpr scenario::JsonKind kCompareKind = {"fomoe.compare/1", "result", "", ""};
 constexpr scenario::JsonKind kSweepKind = {"fomoe.sweep/1", "result", "", ""};
 constexpr scenario::JsonKind kSolveKind = {"fomoe.solve/1", "result", "", ""};

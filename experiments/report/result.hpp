@@ -24,6 +24,12 @@ struct Sensitivities {
   std::vector<costmodel::Sensitivity> inputs;
 };
 
+/// What a result was computed from. Results of older versions have neither.
+struct Inputs {
+  Json scenario;  // an object that is shown unchanged, or null
+  std::vector<Provenance> provenance;
+};
+
 struct DrawnRound {
   std::vector<std::string> nodes;
   costmodel::RoundTimeline timeline;
@@ -64,7 +70,7 @@ struct Dropped {
   double count = 0;
 };
 
-/// A plan, schema "fomoe.plan/1".
+/// The answer of `fomoe plan`, schema "fomoe.planner/1".
 struct Plan {
   std::string path, name;
   std::vector<std::string> limits;  // "cost at most 4,000 USD"
@@ -81,8 +87,10 @@ struct Plan {
   Candidate as_it_is;
   double candidates = 0, simulated = 0;
   std::vector<Dropped> dropped;
-  std::vector<std::string> tried;
+  std::vector<std::string> methods_tried;
+  std::vector<std::string> tried;  // the tried values of each key, for people
   Sensitivities sensitivity;
+  Inputs inputs;  // the scenario as it is
 };
 
 /// A sweep, schema "fomoe.sweep/1". An impossible combination has a problem and no figures.
@@ -97,6 +105,7 @@ struct Sweep {
   std::string currency;           // of the costs; empty if there are none
   std::vector<std::string> axes;  // keys with the unit of their numbers, like the names of columns
   std::vector<Row> rows;          // in the order of the sweep: the last axis varies fastest
+  Inputs inputs;                  // those of the first possible row
 };
 
 /// An answer of `fomoe solve`, schema "fomoe.solve/1".
@@ -108,6 +117,7 @@ struct Solved {
   };
   std::string path, name, executor, key, unit;
   std::vector<Answer> answers;
+  Inputs inputs;  // before `key` is changed
 };
 
 /// Measured runs and their predictions, schema "fomoe.validation/1". An error is predicted ÷ measured − 1, or

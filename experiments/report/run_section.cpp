@@ -63,17 +63,6 @@ std::string lead(const Run& run) {
                         : "."));
 }
 
-/// Factors on the rates and latencies of the platform, without which the answer cannot be compared with
-/// others.
-std::string factors(const costmodel::RunReport& report) {
-  std::vector<std::string> texts;
-  for (const Provenance& entry : report.provenance) {
-    if (entry.detail.starts_with("× "))
-      texts.push_back(entry.what + ' ' + entry.detail.substr(0, entry.detail.find(':')));
-  }
-  return texts.empty() ? "" : paragraph("Changed from the platform's file: " + scenario::joined(texts) + '.');
-}
-
 std::string answer(const Run& run) {
   const costmodel::RunReport& report = run.figures;
   std::vector<std::pair<std::string, std::string>> list = {
@@ -90,7 +79,7 @@ std::string answer(const Run& run) {
   std::string html;
   if (!report.memory_problem.empty())
     html += warning("This scenario cannot run as configured: it " + report.memory_problem);
-  html += lead(run) + factors(report) + figures(list);
+  html += lead(run) + changed_factors(report.provenance) + figures(list);
   std::string sentence = "The run " + commands::waiting_text(report) + '.';
   if (report.wall_clock_interval_s)
     sentence += fmt::format(
@@ -168,22 +157,6 @@ std::string cost_section(const costmodel::RunReport& report) {
                 row("ports", cost.port_cost), row("electricity", cost.energy_cost)});
 }
 
-std::string provenance(const std::vector<Provenance>& provenance) {
-  std::string html = heading(3, "Where the numbers come from");
-  for (const Origin origin : kOrigins) {
-    std::vector<Row> rows;
-    for (const Provenance& entry : provenance) {
-      if (entry.origin == origin) rows.push_back({entry.what, entry.detail});
-    }
-    const std::string name = to_string(origin);
-    if (!rows.empty()) {
-      html += fmt::format("<div class=\"origin {}\">\n{}</div>\n", name,
-                          table(fmt::format("{} ({})", name, rows.size()), {{"input"}, {"source"}}, rows));
-    }
-  }
-  return html;
-}
-
 /// The range of the wall clock that follows from the known uncertainty of the inputs.
 std::string uncertainty(const Run& run) {
   std::vector<Row> rows;
@@ -251,12 +224,9 @@ std::string run_section(const Run& run) {
   if (!run.uncertainty.empty()) html += heading(3, "Uncertainty") + uncertainty(run);
   if (!run.goodput.is_null()) html += heading(3, "With failures") + settings("goodput", run.goodput);
   if (!run.replicas.is_null()) html += heading(3, "Several seeds") + settings("replicas", run.replicas);
-  html += envelope(run.validation_envelope) + provenance(report.provenance);
+  html += envelope(run.validation_envelope);
   if (!report.notes.empty()) html += heading(3, "Notes") + bullets(report.notes);
-  if (!run.scenario.is_null())
-    html += heading(3, "Scenario") +
-            folded("The whole scenario, including defaults and overrides", settings("", run.scenario));
-  return html;
+  return html + inputs_section({run.scenario, report.provenance});
 }
 
 /// Whether all known scenarios train the same model on the same number of tokens.
@@ -347,8 +317,11 @@ std::string comparison_section(const std::vector<Run>& runs) {
                                answer_of(*fastest), commands::waiting_text(fastest->figures),
                                lead_of(runs, *fastest), cost_range(runs, *fastest))) +
          (std::all_of(runs.begin(), runs.end(),
-                      [&](const Run& run) { return factors(run.figures) == factors(runs.front().figures); })
-              ? factors(runs.front().figures)
+                      [&](const Run& run) {
+                        return changed_factors(run.figures.provenance) ==
+                               changed_factors(runs.front().figures.provenance);
+                      })
+              ? changed_factors(runs.front().figures.provenance)
               : "") +
          about_intervals(runs) +
          (same_question(runs) ? ""

@@ -1,6 +1,7 @@
 // Builds the sections of the page as HTML.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/report/result.hpp"
@@ -21,6 +22,12 @@ std::string solved_section(const Solved& solved);
 std::string validation_section(const Validation& validation);
 /// A comparison of at least two runs.
 std::string comparison_section(const std::vector<Run>& runs);
+
+/// Where the numbers come from, and the scenario; `which` follows the words "the whole scenario".
+std::string inputs_section(const Inputs& inputs, std::string_view which = {});
+/// States factors on the rates and latencies of the platform, without which an answer cannot be compared with
+/// others. Empty if there are none.
+std::string changed_factors(const std::vector<Provenance>& provenance);
 
 /// The key figures of the answer: pairs of name and value.
 std::string figures(const std::vector<std::pair<std::string, std::string>>& values);

@@ -277,6 +277,7 @@ std::string sweep_section(const Sweep& sweep) {
                      {"cost", best->cost ? human_money(*best->cost, sweep.currency) : "no prices given"},
                      {"compute utilisation", human_percent(best->compute_utilization)},
                      {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
+    html += changed_factors(sweep.inputs.provenance);
     html += paragraph("This answer does not include model quality.");
   }
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
@@ -314,7 +315,8 @@ std::string sweep_section(const Sweep& sweep) {
   constexpr std::size_t kFewRows = 16;
   return html + heading(3, "All combinations") + same +
          (rows.size() > kFewRows ? folded("The table of all combinations", table(shown, columns, rows))
-                                 : table(shown, columns, rows));
+                                 : table(shown, columns, rows)) +
+         inputs_section(sweep.inputs, ", with the values of the first possible combination");
 }
 
 std::string solved_section(const Solved& solved) {
@@ -325,7 +327,7 @@ std::string solved_section(const Solved& solved) {
         {answer.target + ' ' + target_text(answer), answer.value ? answer.text : answer.answer, answer.why});
   html += table("Executor: " + solved.executor, {{"target"}, {solved.key, true}, {"explanation"}}, rows);
   if (const auto drawn = solved_chart(solved)) html += heading(3, "Targets") + chart(*drawn);
-  return html;
+  return html + inputs_section(solved.inputs);
 }
 
 }  // namespace fomoe::report

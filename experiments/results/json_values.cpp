@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "costmodel/formula/closed_form.hpp"
 #include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -269,6 +270,11 @@ Json to_json(const costmodel::RunReport& report) {
   add_goodput(json, report);
   add_replicas(json, report);
   return json;
+}
+
+void add_inputs(Json& document, const costmodel::Scenario& scenario) {
+  document["provenance"] = to_json(costmodel::closed_form(scenario).provenance);
+  document["scenario"] = to_json(scenario);
 }
 
 std::string run_report_json(const costmodel::RunReport& report) { return to_text(to_json(report)); }

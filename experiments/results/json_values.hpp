@@ -15,6 +15,9 @@ Json to_json(const std::vector<Provenance>& provenance);
 /// The scenario after defaults and overrides, in SI units. The keys include the units.
 Json to_json(const costmodel::Scenario& scenario);
 Json to_json(const costmodel::RunReport& report);
+/// Adds to an answer the scenario that it is about ("scenario"), and where the numbers of that come from
+/// ("provenance").
+void add_inputs(Json& document, const costmodel::Scenario& scenario);
 
 /// A run report as a document of the schema "fomoe.run/1"; the keys are the field names of RunReport. The
 /// same report always gives the same bytes, and numbers keep all digits. If a scenario is given, it is added

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "experiments/cli/answer.hpp"
+#include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 
 namespace fomoe::sweep {
@@ -192,8 +193,18 @@ void RowWriter::flush() {
   buffer_.clear();
 }
 
-void RowWriter::finish() {
-  if (!csv_) put("\n]}\n");
+void RowWriter::finish(const std::optional<costmodel::Scenario>& first_possible) {
+  if (!csv_) {
+    put("\n]");
+    if (first_possible) {
+      scenario::Json inputs;
+      scenario::add_inputs(inputs, *first_possible);
+      for (const auto& item : inputs.items())
+        put(fmt::format(",\n{}: {}", json_text(item.key()),
+                        item.value().dump(-1, ' ', false, scenario::Json::error_handler_t::replace)));
+    }
+    put("}\n");
+  }
   flush();
   if (file_) file_->commit();
 }

@@ -1,6 +1,7 @@
 // Writes rows as CSV or JSON piece by piece, so that memory does not grow with the number of rows.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,9 @@
 
 namespace fomoe::sweep {
 
-/// JSON: {"schema": "fomoe.sweep/1", "executor": …, "axes": […], "rows": [one object per line]}. CSV: a
-/// header line with the column names, then one line per row. Numbers keep all digits.
+/// JSON: {"schema": "fomoe.sweep/1", "executor": …, "axes": […], "rows": [one object per line], "provenance":
+/// […], "scenario": {…}}. CSV: a header line with the column names, then one line per row. Numbers keep all
+/// digits.
 class RowWriter {
  public:
   /// If `path` is "-", writes JSON to stdout. Otherwise `path` is a .csv or .json file, which exists only
@@ -19,7 +21,8 @@ class RowWriter {
             const std::string& currency);
 
   void write(const Chunk& chunk);
-  void finish();
+  /// Writes the end. In JSON that is the scenario of the first possible row, and where its numbers come from.
+  void finish(const std::optional<costmodel::Scenario>& first_possible);
 
  private:
   struct Column {

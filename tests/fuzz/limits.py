@@ -68,7 +68,7 @@ def files(many, large):
     yield "text without an end of line", ".toml", "a" * large, simulate
     yield "zeros", ".toml", "\0" * large, simulate
     yield "a long comment", ".toml", SCENARIO.read_text() + "#" + "a" * large, simulate
-    for schema in ("fomoe.run/1", "fomoe.sweep/1", "fomoe.plan/1", "fomoe.solve/1"):
+    for schema in ("fomoe.run/1", "fomoe.sweep/1", "fomoe.planner/1", "fomoe.solve/1"):
         yield f"{schema}: nested", ".json", f'{{"schema":"{schema}","scenario":' + '{"a":' * DEEP + "1" + "}" * DEEP + "}", page
     yield f"fomoe.run/1: {many} keys", ".json", '{"schema":"fomoe.run/1",' + keys + "}", page
     yield "measured run: nested", ".json", '{"schema":"fomoe.run/1","executor":' + "[" * DEEP + "]" * DEEP + "}", ["validate", "FILE"]

@@ -1,5 +1,6 @@
 """Tests the objects that the functions of the Python package return."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -53,8 +54,19 @@ def test_the_other_answers_have_attributes():
     plan = fomoe.plan(SCENARIO, vary={"strategy.method": ["diloco", "ddp"]}, top=2)
     check_annotated(plan)
     assert len(plan.to_pandas()) == len(plan.frontier)
+    assert plan.scenario["strategy"]["method"] == "diloco" and plan.provenance[0].origin
+    assert fomoe.solve(SCENARIO, "platform.bandwidth").scenario == plan.scenario
     comparison = fomoe.compare(SCENARIO, [{}, {"strategy.method": "ddp"}])
     check_annotated(comparison)
+
+
+def test_a_plan_with_a_choice_has_a_ranking_in_every_form():
+    plan = fomoe.plan(SCENARIO, vary={"strategy.method": ["diloco", "fomoe"]}, top=3, set={"quality.equal_loss_factor": 1.1})
+    assert plan.rows == plan.ranking and plan.rows[0] == plan.choice
+    assert plan.to_pandas()["method"].tolist() == [row["method"] for row in plan.ranking]
+    assert plan._repr_html_().count("<tr>") == 1 + len(plan.ranking)
+    if importlib.util.find_spec("matplotlib"):
+        assert len(plan.plot().patches) == len(plan.ranking)
 
 
 def test_compare_is_what_the_program_answers():

@@ -131,18 +131,21 @@ class Comparison(Answer):
 
 
 class Recommendation(Answer):
-    """What `fomoe plan` recommends (schema fomoe.plan/1).
+    """What `fomoe plan` recommends (schema fomoe.planner/1).
 
-    schema: "fomoe.plan/1"
+    schema: "fomoe.planner/1"
     minimise: "time", "cost" or "energy"
     currency: of all costs; None without prices
     within: the limits: time_s, cost, energy_kwh, perplexity, gpu_memory_bytes
     choice: the best configuration; None without a quality model, because fewer synchronisations may cost quality
-    frontier: the best configuration for each level of risk to quality; `set` has its keys
+    rows: the recommended configurations, of which `set` has the keys: `ranking` (the choice and what comes after it), or
+        without a choice `frontier` (the best configuration for each level of risk to quality)
     methods: the best configuration of each method
     scenario_as_it_is: the scenario without changes
     candidates: number of configurations that were computed by formula
     simulated: number of configurations that were also simulated
+    scenario: the scenario without changes, with all defaults
+    provenance: where its numbers come from: what, origin, detail
     """
 
     schema: str
@@ -150,14 +153,20 @@ class Recommendation(Answer):
     currency: str | None
     within: Record
     choice: Record | None
-    frontier: list[Record]
     methods: list[Record]
     scenario_as_it_is: Record
     candidates: int
     simulated: int
+    scenario: Record
+    provenance: list[Record]
+
+    @property
+    def rows(self) -> list[Record]:
+        """The recommended configurations: `ranking`, or `frontier` if there is no choice."""
+        return self["frontier" if self["choice"] is None else "ranking"]
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [flat(row) for row in self["frontier"]]
+        return [flat(row) for row in self.rows]
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the minimised amount of each recommended configuration, and returns matplotlib's Axes."""
@@ -249,7 +258,7 @@ class Table(list):
 def joined(parts: Sequence[str]) -> Table:
     """The rows of all shards of a sweep, in their order, as one table."""
     answers = [read(part) for part in parts]
-    whole = dict(answers[0])
+    whole = dict(next((answer for answer in answers if "scenario" in answer), answers[0]))  # some shards have no possible row
     whole["rows"] = [row for answer in answers for row in answer["rows"]]
     return Table(whole)
 

@@ -70,7 +70,7 @@ def short_case(case: str) -> str:
     return " ".join([method, *rest]).strip() or "(unchanged)"
 
 
-def recommendation(answer: Mapping[str, Any]) -> str:
+def recommendation(answer: Any) -> str:
     rows = [{"method": row["method"], "K": row["local_steps"], "O_e": row["expert_overlap"],
              "wall clock": duration(row["simulated"]["wall_clock_s"]),
              "cost": money(row["simulated"].get("cost_total"), row["simulated"].get("currency")),
@@ -78,7 +78,7 @@ def recommendation(answer: Mapping[str, Any]) -> str:
              "GPUs compute": f"{100 * row['compute_utilization']:.1f} %", "wire": row["payload_dtype"],
              "collective": row["collective"], "sites": len(row["sites"]),
              "MB sent per site and round": row["bytes_sent_per_site_per_round"] / 1e6, "problem": row["problem"]}
-            for row in answer["frontier"]]
+            for row in answer.rows]
     return table(rows, rows[0] if rows else ())
 
 

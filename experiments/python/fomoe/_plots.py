@@ -48,9 +48,9 @@ def comparison(answer: Mapping[str, Any], ax: Any) -> Any:
     return ax
 
 
-def recommendation(answer: Mapping[str, Any], ax: Any) -> Any:
+def recommendation(answer: Any, ax: Any) -> Any:
     ax = _axes(ax)
-    rows = answer["frontier"]
+    rows = answer.rows
     names = [f"{row['method']} K={row['local_steps']} {row['payload_dtype']}" for row in rows]
     cost = f"cost ({answer.get('currency')})"
     scale, unit = {"time": (3600, "wall clock (h)"), "cost": (1, cost), "energy": (1, "energy (kWh)")}[answer["minimise"]]

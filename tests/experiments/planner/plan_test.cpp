@@ -57,7 +57,7 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
       "strategy.expert_overlap=1,2,3,4 --vary strategy.collective=ring,direct";
   const std::string fixed = " --vary strategy.payload_dtype=bf16 --vary strategy.placement=fixed";
   const json plan = answer(kFourSites + axes + fixed + " --top 30");
-  CHECK(plan["schema"] == "fomoe.plan/1");
+  CHECK(plan["schema"] == "fomoe.planner/1");
   CHECK(plan["basis"] == "quality-unknown");
   CHECK(plan["choice"].is_null());
   CHECK(plan["why_no_choice"] == "the scenario has no quality model ([quality])");

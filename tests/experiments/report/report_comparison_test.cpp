@@ -163,3 +163,63 @@ TEST_CASE("the title of a plan states the amount that the plan minimises") {
   CHECK(page.substr(at, page.find('<', at) - at).ends_with(" USD"));
   CHECK(page.find("<li><code>fomoe simulate ") != std::string::npos);
 }
+
+TEST_CASE("plans, sweeps and targets say which scenario they are about, and where its numbers come from") {
+  const Folder folder;
+  const std::string scenario =
+      kTwoSites + " --set name='Two <sites>' --set platform.rate_factor=0.5 --output one.json ";
+  const auto check = [&](const std::string& command, const std::string& heading) {
+    CAPTURE(command);
+    must_run(folder.path(), "fomoe " + command);
+    json answer = json::parse(read_all(folder / "one.json"));
+    CHECK(answer["scenario"]["name"] == "Two <sites>");
+    std::vector<std::string> lines;
+    const json provenance = answer["provenance"];  // the same list as that of the closed form
+    for (const json& entry : provenance) lines.push_back(entry["what"]);
+    must_run(folder.path(),
+             "fomoe simulate " + kTwoSites + " --set platform.rate_factor=0.5 --output run.json");
+    for (const json& entry : json::parse(read_all(folder / "run.json"))["provenance"]) {
+      CAPTURE(entry);
+      CHECK(std::find(provenance.begin(), provenance.end(), entry) != provenance.end());
+    }
+    const std::string page = page_of(folder, "one.json");
+    check_nesting(page);
+    CHECK(page.find("<h2>" + heading + " Two &lt;sites&gt; (one)</h2>") != std::string::npos);
+    for (const std::string& what : lines)
+      CHECK_MESSAGE(page.find("<th scope=\"row\">" + what + "</th>") != std::string::npos, what);
+    // Results of older versions have neither.
+    for (const char* key : {"scenario", "provenance", "methods_tried"}) answer.erase(key);
+    write_all(folder / "one.json", answer.dump());
+    const std::string older = page_of(folder, "one.json");
+    CHECK(older.find("(one)</h2>") == std::string::npos);
+    CHECK(older.find("Where the numbers come from") == std::string::npos);
+    return page;
+  };
+  const std::string changed = "<p>Changed from the platform&#39;s file: link rates × 0.5.</p>";
+  const std::string plan =
+      check("plan " + scenario +
+                "--vary strategy.method=diloco,ddp --vary strategy.local_steps=8 --within time=3min",
+            "Plan for");
+  CHECK(plan.find(changed) != std::string::npos);
+  CHECK(plan.find("No configuration is possible and within the limits for: ddp.") != std::string::npos);
+  CHECK(check("sweep " + scenario + "--vary strategy.local_steps=8,64", "Sweep of").find(changed) !=
+        std::string::npos);
+  check("solve " + scenario + "--for platform.bandwidth", "Targets for");
+}
+
+TEST_CASE("a sweep whose first row is impossible names the scenario of the first possible row") {
+  const Folder folder;
+  const auto sweep = [&](const std::string& options) {
+    must_run(folder.path(), "fomoe sweep " + kTwoSites +
+                                " --vary strategy.expert_overlap=7,1 --set strategy.method=fomoe " + options +
+                                " --output s.json");
+    return json::parse(read_all(folder / "s.json"));
+  };
+  const json whole = sweep("--set name=Whole");
+  CHECK(whole["rows"][0].contains("problem"));
+  CHECK(whole["scenario"]["strategy"]["expert_overlap"] == 1);
+  CHECK(page_of(folder, "s.json").find("<h2>Sweep of Whole (s)</h2>") != std::string::npos);
+  CHECK_FALSE(sweep("--shard 1/2").contains("scenario"));
+  CHECK(page_of(folder, "s.json").find("<h2>Sweep of s</h2>") != std::string::npos);
+  CHECK(sweep("--set name=Whole --engine closed-form")["scenario"] == whole["scenario"]);
+}

@@ -342,7 +342,7 @@ TEST_CASE("a mistake is named, and no page is written") {
           "fomoe-train run or fomoe plan wrote with --output" +
               remedy);
   refused(changed("/schema", "fomoe.cost/1"),
-          "bad.json:1: schema: got \"fomoe.cost/1\"; expected \"fomoe.run/1\" or \"fomoe.plan/1\" or "
+          "bad.json:1: schema: got \"fomoe.cost/1\"; expected \"fomoe.run/1\" or \"fomoe.planner/1\" or "
           "\"fomoe.wan/1\" or \"fomoe.compare/1\" or \"fomoe.sweep/1\" or \"fomoe.solve/1\" or "
           "\"fomoe.validation/1\"" +
               remedy);

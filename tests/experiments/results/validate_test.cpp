@@ -176,7 +176,7 @@ TEST_CASE("validate refuses incomplete or simulated runs, repeated runs, and key
   REQUIRE(program(folder, "simulate '" + kTwoSites + "' --output simulated.json").exit_status == 0);
   CHECK(said("simulated.json").find("executor: got \"simulated\"; expected \"measured\"") !=
         std::string::npos);
-  write_all(folder / "other.json", "{\"schema\": \"fomoe.plan/1\"}");
+  write_all(folder / "other.json", "{\"schema\": \"fomoe.planner/1\"}");
   CHECK(said("other.json").find("expected \"fomoe.run/1\" or \"fomoe.wan/1\"") != std::string::npos);
   json report = json::parse(read_all(folder / "run.json"));
   write_all(folder / "wan.json", json{{"schema", "fomoe.wan/1"}, {"run_report", report}}.dump());
