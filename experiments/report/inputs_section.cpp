@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/report/html.hpp"
 #include "experiments/report/sections.hpp"
 #include "experiments/report/settings.hpp"
@@ -7,20 +9,12 @@
 
 namespace fomoe::report {
 
+namespace {
+
 using Row = std::vector<std::string>;
 
-std::string changed_factors(const std::vector<Provenance>& provenance) {
-  std::vector<std::string> texts;
-  for (const Provenance& entry : provenance) {
-    if (entry.detail.starts_with("× "))
-      texts.push_back(entry.what + ' ' + entry.detail.substr(0, entry.detail.find(':')));
-  }
-  return texts.empty() ? "" : paragraph("Changed from the platform's file: " + scenario::joined(texts) + '.');
-}
-
-static std::string origins(const std::vector<Provenance>& provenance) {
-  if (provenance.empty()) return "";
-  std::string html = heading(3, "Where the numbers come from");
+std::string by_origin(const std::vector<Provenance>& provenance) {
+  std::string html;
   for (const Origin origin : kOrigins) {
     std::vector<Row> rows;
     for (const Provenance& entry : provenance) {
@@ -35,12 +29,29 @@ static std::string origins(const std::vector<Provenance>& provenance) {
   return html;
 }
 
-std::string inputs_section(const Inputs& inputs, std::string_view which) {
-  std::string html = origins(inputs.provenance);
+}  // namespace
+
+std::string changed_factors(const std::vector<Provenance>& provenance,
+                            const std::vector<std::string>& varied) {
+  std::vector<std::string> texts;
+  for (const Provenance& entry : provenance) {
+    // "× 0.1: platform.rate_factor"
+    const std::size_t colon = std::min(entry.detail.find(": "), entry.detail.size());
+    const std::string key = entry.detail.substr(std::min(colon + 2, entry.detail.size()));
+    if (entry.detail.starts_with("× ") && std::find(varied.begin(), varied.end(), key) == varied.end())
+      texts.push_back(entry.what + ' ' + entry.detail.substr(0, colon));
+  }
+  return texts.empty() ? "" : paragraph("Changed from the platform's file: " + scenario::joined(texts) + '.');
+}
+
+std::string inputs_section(const Inputs& inputs, std::string_view sentence) {
+  std::string html;
+  if (!inputs.provenance.empty())
+    html += heading(3, "Where the numbers come from") + (sentence.empty() ? "" : paragraph(sentence)) +
+            by_origin(inputs.provenance);
   if (!inputs.scenario.is_null())
     html += heading(3, "Scenario") +
-            folded(fmt::format("The whole scenario, including defaults and overrides{}", which),
-                   settings("", inputs.scenario));
+            folded("The whole scenario, including defaults and overrides", settings("", inputs.scenario));
   return html;
 }
 

@@ -23,11 +23,12 @@ std::string validation_section(const Validation& validation);
 /// A comparison of at least two runs.
 std::string comparison_section(const std::vector<Run>& runs);
 
-/// Where the numbers come from, and the scenario; `which` follows the words "the whole scenario".
-std::string inputs_section(const Inputs& inputs, std::string_view which = {});
+/// Where the numbers come from, after a sentence about them, if any, and the scenario.
+std::string inputs_section(const Inputs& inputs, std::string_view sentence = {});
 /// States factors on the rates and latencies of the platform, without which an answer cannot be compared with
-/// others. Empty if there are none.
-std::string changed_factors(const std::vector<Provenance>& provenance);
+/// others, but not those of the keys that vary. Empty if there are none.
+std::string changed_factors(const std::vector<Provenance>& provenance,
+                            const std::vector<std::string>& varied = {});
 
 /// The key figures of the answer: pairs of name and value.
 std::string figures(const std::vector<std::pair<std::string, std::string>>& values);

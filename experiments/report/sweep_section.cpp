@@ -277,7 +277,7 @@ std::string sweep_section(const Sweep& sweep) {
                      {"cost", best->cost ? human_money(*best->cost, sweep.currency) : "no prices given"},
                      {"compute utilisation", human_percent(best->compute_utilization)},
                      {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
-    html += changed_factors(sweep.inputs.provenance);
+    html += changed_factors(sweep.inputs.provenance, sweep.axes);
     html += paragraph("This answer does not include model quality.");
   }
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
@@ -316,7 +316,9 @@ std::string sweep_section(const Sweep& sweep) {
   return html + heading(3, "All combinations") + same +
          (rows.size() > kFewRows ? folded("The table of all combinations", table(shown, columns, rows))
                                  : table(shown, columns, rows)) +
-         inputs_section(sweep.inputs, ", with the values of the first possible combination");
+         inputs_section(sweep.inputs, sweep.rows.size() > 1
+                                          ? "These are the inputs of the first possible combination."
+                                          : "");
 }
 
 std::string solved_section(const Solved& solved) {

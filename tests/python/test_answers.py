@@ -54,7 +54,7 @@ def test_the_other_answers_have_attributes():
     plan = fomoe.plan(SCENARIO, vary={"strategy.method": ["diloco", "ddp"]}, top=2)
     check_annotated(plan)
     assert len(plan.to_pandas()) == len(plan.frontier)
-    assert plan.scenario["strategy"]["method"] == "diloco" and plan.provenance[0].origin
+    assert plan.scenario == fomoe.simulate(SCENARIO).scenario and plan.provenance[0].origin
     assert fomoe.solve(SCENARIO, "platform.bandwidth").scenario == plan.scenario
     comparison = fomoe.compare(SCENARIO, [{}, {"strategy.method": "ddp"}])
     check_annotated(comparison)

@@ -204,6 +204,9 @@ TEST_CASE("plans, sweeps and targets say which scenario they are about, and wher
   CHECK(plan.find("No configuration is possible and within the limits for: ddp.") != std::string::npos);
   CHECK(check("sweep " + scenario + "--vary strategy.local_steps=8,64", "Sweep of").find(changed) !=
         std::string::npos);
+  CHECK(
+      check("sweep " + scenario + "--vary platform.rate_factor=0.5,1", "Sweep of").find("Changed from the") ==
+      std::string::npos);
   check("solve " + scenario + "--for platform.bandwidth", "Targets for");
 }
 
