@@ -7,7 +7,6 @@
 #include <limits>
 #include <set>
 
-#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/bandwidth_curve.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "costmodel/methods/all.hpp"
@@ -60,16 +59,16 @@ bool has_key(const std::vector<std::string>& overrides, const std::string& key) 
                      [&](const std::string& one) { return one.starts_with(key + '='); });
 }
 
-/// The scenario with another method, which gets its own defaults from the reader. If nothing says how many
+/// The overrides with another method, which gets its own defaults from the reader. If nothing says how many
 /// sites hold an expert, one site does, since fomoe would otherwise equal diloco.
-Scenario with_method(const Question& question, std::vector<std::string> overrides, const Scenario& present,
-                     const costmodel::Method& method) {
-  if (method.name == present.strategy.method->name) return present;
+std::vector<std::string> with_method(std::vector<std::string> overrides, const Scenario& present,
+                                     const costmodel::Method& method) {
+  if (method.name == present.strategy.method->name) return overrides;
   overrides.push_back("strategy.method=" + method.name);
   if (method.partial_experts && !has_key(overrides, "strategy.expert_overlap") &&
       present.strategy.expert_overlap == present.sites())
     overrides.emplace_back("strategy.expert_overlap=1");
-  return read(question, overrides);
+  return overrides;
 }
 
 std::set<std::int64_t> tried_local_steps(const Scenario& scenario) {
@@ -131,7 +130,8 @@ Json comparison_answer(const Question& question, const std::vector<std::string>&
                                                 std::string_view(method.name)) > 0;
     if (!shown && !present.prices) continue;
     try {
-      Scenario scenario = with_method(question, overrides, present, method);
+      const std::vector<std::string> of_method = with_method(overrides, present, method);
+      const Scenario scenario = read(question, of_method);
       if (shown) {
         Json needed = Json::array();
         for (const double target : kTargets) {
@@ -147,16 +147,12 @@ Json comparison_answer(const Question& question, const std::vector<std::string>&
       if (!present.prices) continue;
       const std::int64_t own = scenario.strategy.local_steps;
       for (const std::int64_t steps : tried_local_steps(scenario)) {
-        scenario.strategy.local_steps = steps;
-        try {
-          costmodel::check(scenario);
-        } catch (const InputError&) {
-          continue;  // for example more overlapping steps than local steps
-        }
-        const costmodel::RunReport report = costmodel::closed_form(scenario);
+        const std::optional<Scenario> other = with_local_steps(question, of_method, steps);
+        if (!other) continue;  // for example more overlapping steps than local steps
+        const costmodel::RunReport report = costmodel::closed_form(*other);
         if (!report.memory_problem.empty()) continue;
         points.push_back({{"method", method.name},
-                          {"label", label_of(scenario)},
+                          {"label", label_of(*other)},
                           {"local_steps", steps},
                           {"present", is_present && steps == own},
                           {"wall_clock_s", report.wall_clock_s},

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
 #include "experiments/explore/controls.hpp"
@@ -110,9 +109,8 @@ class Grid {
     overrides.push_back("strategy.method=" + method.name);
     if (!format.empty()) overrides.push_back("strategy.payload_dtype=" + format);
     if (overlap > 0) overrides.push_back(fmt::format("strategy.expert_overlap={}", overlap));
-    Scenario scenario;
     try {
-      scenario = read(question_, overrides);
+      (void)read(question_, overrides);
     } catch (const FileError&) {
       return nullptr;
     }
@@ -124,18 +122,16 @@ class Grid {
       if (one_k && k != base_.strategy.local_steps) continue;
       steps.push_back(k);
       bytes.push_back(nullptr);
+      const std::optional<Scenario> scenario = with_local_steps(question_, overrides, k);
       for (const Step& latency : latencies_) {
         for (const Step& rate : rates_) {
-          Scenario moved = scenario;
-          moved.strategy.local_steps = k;
-          moved.network.latency_factor = latency.value;
-          moved.platform = platforms::scaled_bandwidth(std::move(moved.platform), rate.value / rate_factor_);
-          try {
-            costmodel::check(moved);
-          } catch (const InputError&) {
+          if (!scenario) {
             for (Json* list : {&wall, &used, &cost}) list->push_back(nullptr);
             continue;
           }
+          Scenario moved = *scenario;
+          moved.network.latency_factor = latency.value;
+          moved.platform = platforms::scaled_bandwidth(std::move(moved.platform), rate.value / rate_factor_);
           const costmodel::RunReport report = costmodel::closed_form(moved);
           problem = report.memory_problem;
           bytes.back() = rounded(report.bytes_sent_per_site_per_round);

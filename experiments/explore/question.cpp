@@ -59,6 +59,17 @@ costmodel::Scenario read(const Question& question, const std::vector<std::string
   return scenario::read_scenario(question.path, options);
 }
 
+std::optional<costmodel::Scenario> with_local_steps(const Question& question,
+                                                    std::vector<std::string> overrides,
+                                                    std::int64_t local_steps) {
+  overrides.push_back(fmt::format("strategy.local_steps={}", local_steps));
+  try {
+    return read(question, overrides);
+  } catch (const FileError&) {
+    return std::nullopt;
+  }
+}
+
 std::string options_of(const std::vector<std::string>& overrides) {
   std::string text;
   for (const std::string& assignment : overrides) {

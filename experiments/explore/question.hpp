@@ -1,5 +1,6 @@
 // What the page asks about: the scenario of the command line, with the settings of the page on top.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ std::vector<std::string> overrides_of(const Question& question, const Json& sett
 
 /// Reads the scenario with these overrides, as all commands do.
 costmodel::Scenario read(const Question& question, const std::vector<std::string>& overrides);
+
+/// The same with another number of local steps, which may change the defaults of other keys. Nothing if the
+/// reader refuses it, for example because fragments do not fit.
+std::optional<costmodel::Scenario> with_local_steps(const Question& question,
+                                                    std::vector<std::string> overrides,
+                                                    std::int64_t local_steps);
 
 /// The options --set and --unset that give these overrides, quoted for a shell; empty or with a space in
 /// front.

@@ -284,7 +284,26 @@ def test_export(fomoe, browser, folder):
         assert abs(report["cost"]["cost_total"] / answer["cost"]["cost_total"] - 1) < 1e-5, command
     assert "exported" in browser.text("#limits")
     assert not browser.messages()
+    check_comparisons(fomoe, browser, page)
     return page
+
+
+def check_comparisons(fomoe, browser, page):
+    """The exported page compares the methods in the settings in which the program compares them."""
+    settings = [{}, {"strategy.method": "fomoe"}, {"strategy.method": "fomoe", "strategy.expert_overlap": "2"},
+                {"strategy.method": "ddp", "strategy.expert_overlap": "3"}, {"strategy.method": "streaming_diloco", "strategy.local_steps": "4"}]
+    compared = lambda: [browser.run("return source.compare(arguments[0])", chosen) for chosen in settings]
+    exported = compared()
+    live = Explored(fomoe, browser, SCENARIOS / "four-regions.toml")
+    for chosen, mine, theirs in zip(settings, exported, compared()):
+        assert [one["label"] for one in mine["methods"]] == [one["label"] for one in theirs["methods"]], (chosen, [one["label"] for one in mine["methods"]], theirs)
+        mine, theirs = ({point["label"]: point for point in answer["points"]} for answer in (mine, theirs))
+        missing = [label for label in mine if label not in theirs]
+        assert mine and not missing, (chosen, missing)
+        for label, point in mine.items():
+            for key in ("wall_clock_s", "cost", "utilization"):
+                assert abs(point[key] / theirs[label][key] - 1) < 1e-5, (chosen, label, key)
+    live.close()
 
 
 def test_opened(fomoe, browser, folder):
