@@ -65,7 +65,7 @@ struct Formula {
 void check_halves(const Scenario& scenario) {
   check_experts_divide(scenario);
   const std::int64_t batch = scenario.workload.global_batch_sequences;
-  if (scenario.strategy.overlap_dispatch && batch < 2 * scenario.sites())
+  if (scenario.strategy.overlap_dispatch && batch < std::int64_t{2} * scenario.sites())
     throw InputError("strategy.overlap_dispatch", "true",
                      "false, or at least two sequences per site and step, which has " +
                          std::to_string(batch) + " sequences in all",
