@@ -48,11 +48,22 @@ const uniform = () => Boolean(control("platform.bandwidth"));
 const xOf = (factor) => uniform() ? factor * answers.formula.rate_bytes_per_s * 8e-9 : factor;
 const rateTitle = () => uniform() ? "bandwidth of a site, Gb/s (log)" : "factor on the rate of every link (log)";
 
-// With what × 1 means, as soon as the simulation has said it, if the paths between the sites differ.
-function renderNeededTitle() {
-  const rates = uniform() || !answers.simulate ? [] : answers.simulate.matrix.rows.flat().map((cell) => cell && cell.rate_bytes_per_s).filter(Boolean);
+// The rates of the paths between the sites with the present settings, "30.37 Gb/s to 135.9 Gb/s", as soon as a simulation
+// has said them; empty if all sites are equal. An exported page has one simulation, whose rates it scales.
+function pathRates() {
+  const simulate = answers.simulate || source.simulated, factor = control("platform.rate_factor");
+  if (uniform() || !simulate) return "";
+  const scale = answers.simulate || !factor ? 1 : (chosen[factor.control.key] ?? factor.control.value) / factor.control.value;
+  const rates = simulate.matrix.rows.flat().map((cell) => cell && cell.rate_bytes_per_s * scale).filter(Boolean);
+  const [least, most] = [Math.min(...rates), Math.max(...rates)].map(humanRate);
+  return rates.length === 0 ? "" : least === most ? least : `${least} to ${most}`;
+}
+
+function renderRates() {
+  const rates = pathRates(), factor = control("platform.rate_factor");
   byId("needed-title").textContent = (uniform() ? "Bandwidth" : "Factor on all rates") + " that each utilisation needs" +
-    (rates.length ? ` (× 1: ${humanRate(Math.min(...rates))} to ${humanRate(Math.max(...rates))} between two sites)` : "");
+    (rates && ` (× 1: ${rates} between two sites)`);
+  if (factor) factor.hint.textContent = factor.control.hint + (rates && `, now ${rates}`);
 }
 
 function renderCurve() {
@@ -72,7 +83,7 @@ function renderCurve() {
   const needs = (factor, curve) => start.grid && factor === null ? "more than " + shownAs(curve.at(-1)[0])
     : start.grid && factor === curve[0][0] ? "at most " + shownAs(factor)
     : factor === null ? "never" : factor === 0 ? "any" : shownAs(factor);
-  renderNeededTitle();
+  renderRates();
   fillTable(byId("needed"), ["Method", ...kMarks],
     compare.methods.map((method) => ({mark: method.present, cells: [method.label, ...method.needed.map((factor) => needs(factor, method.curve))]})));
 }
@@ -113,7 +124,7 @@ function renderBytes() {
 
 function renderSimulation() {
   const {simulate} = answers, has = Boolean(simulate);
-  renderNeededTitle();
+  renderRates();
   for (const id of ["round-view", "matrix-view"]) byId(id).classList.toggle("old", !has);
   if (!has) {
     if (start.grid) for (const id of ["round-view", "matrix-view"]) byId(id).hidden = true;

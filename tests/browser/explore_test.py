@@ -294,6 +294,10 @@ def check_comparisons(fomoe, browser, page):
                 {"strategy.method": "ddp", "strategy.expert_overlap": "3"}, {"strategy.method": "streaming_diloco", "strategy.local_steps": "4"}]
     compared = lambda: [browser.run("return source.compare(arguments[0])", chosen) for chosen in settings]
     exported = compared()
+    # Both say the rates of the links at the factor that is set.
+    factor, rates = browser.run("""const {hint, output} = fields.find((field) => field.control.key === "platform.rate_factor");
+        return [output.textContent, hint.textContent];""")
+    assert float(factor) != 1 and "Gb/s" in rates, (factor, rates)
     live = Explored(fomoe, browser, SCENARIOS / "four-regions.toml")
     for chosen, mine, theirs in zip(settings, exported, compared()):
         assert [one["label"] for one in mine["methods"]] == [one["label"] for one in theirs["methods"]], (chosen, [one["label"] for one in mine["methods"]], theirs)
@@ -303,6 +307,10 @@ def check_comparisons(fomoe, browser, page):
         for label, point in mine.items():
             for key in ("wall_clock_s", "cost", "utilization"):
                 assert abs(point[key] / theirs[label][key] - 1) < 1e-5, (chosen, label, key)
+    browser.keys(live.field("platform.rate_factor"), factor)
+    live.wait()
+    shown = browser.text(live.field("platform.rate_factor") + "-hint")
+    assert shown.split(", now ")[1] == rates.split(", now ")[1], (factor, shown, rates)
     live.close()
 
 
