@@ -31,7 +31,7 @@ function settings(data, scales, tooltip) {
 const marks = {
   id: "marks",
   afterDatasetsDraw(chart) {
-    const {ctx, chartArea} = chart, taken = [];
+    const {ctx, chartArea} = chart, taken = [], texts = [];
     ctx.save();
     ctx.font = `${Chart.defaults.font.size}px system-ui, sans-serif`;
     ctx.textBaseline = "middle";
@@ -67,12 +67,17 @@ const marks = {
       }
       return spots;
     };
+    // Places on the line that leads to a spot; no text may be there.
+    const lineTo = ({from, to, middle}) => !from ? [] :
+      Array.from({length: 24}, (_, i) => [from[0] + (to - from[0]) * i / 23, from[1] + (middle - from[1]) * i / 23]);
     for (const {text, x, y} of found) {
       const own = (box) => box[0] < x && x < box[2] && box[1] < y && y < box[3];
-      const free = (others) => ({left, middle, width}) => {
+      const free = (others) => (spot) => {
+        const {left, middle, width} = spot;
         const box = [left - 3, middle - 8, left + width + 3, middle + 8];  // texts side by side need a gap
         return box[0] >= chartArea.left && box[2] <= chartArea.right && box[1] >= chartArea.top && box[3] <= chartArea.bottom &&
-          !others.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]);
+          !others.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) &&
+          !lineTo(spot).some(([right, down]) => texts.some((other) => other[0] < right && right < other[2] && other[1] < down && down < other[3]));
       };
       // Best is a spot that covers no point, near or far; then one that covers no named point; then one for the beginning of a long text.
       const points = [...taken, ...all.filter((box) => !own(box))], spots = spotsOf(text, x, y);
@@ -80,7 +85,8 @@ const marks = {
       const spot = spots.find(free(points)) || farSpots(text, x, y).find(free(points)) || spots.find(free(taken)) ||
         brief.find(free(points)) || brief.find(free(taken));
       if (!spot) continue;  // the tooltip and the table have it
-      taken.push([spot.left, spot.middle - 8, spot.left + spot.width, spot.middle + 8]);
+      texts.push([spot.left, spot.middle - 8, spot.left + spot.width, spot.middle + 8]);
+      taken.push(texts.at(-1), ...lineTo(spot).map(([right, down]) => [right - 1, down - 1, right + 1, down + 1]));
       if (spot.from) {
         ctx.strokeStyle = colour("--quiet");
         ctx.lineWidth = 1;
