@@ -271,13 +271,13 @@ void run_solve(const Arguments& arguments) {
       entry["why"] = explained(unknown, solution, base, precise);
       list.push_back(entry);
     }
-    scenario::Json document = {{"schema", "fomoe.solve/1"},
-                               {"for", unknown.name},
-                               {"unit", unknown.si_unit},
-                               {"executor", executor},
-                               {"answers", list}};
-    scenario::add_inputs(document, base);
-    output.write(scenario::to_text(document));
+    scenario::Json answer = {{"schema", "fomoe.solve/1"},
+                             {"for", unknown.name},
+                             {"unit", unknown.si_unit},
+                             {"executor", executor},
+                             {"answers", list}};
+    scenario::add_inputs(answer, base);
+    output.write(scenario::to_text(answer));
     return;
   }
   std::string text = fmt::format("values of {} that reach the targets\n", unknown.name);

@@ -67,7 +67,7 @@ std::string Assumptions::choice(const std::string& name, const std::string& usua
                                 const std::vector<std::string>& values) {
   names_.insert(name);
   const auto found = settings_.find(name);
-  const std::string value = found == settings_.end() ? usual : found->second;
+  std::string value = found == settings_.end() ? usual : found->second;
   if (std::find(values.begin(), values.end(), value) == values.end())
     refuse(name, "one of " + scenario::joined(values), usual);
   stated_[name] =
@@ -78,7 +78,7 @@ std::string Assumptions::choice(const std::string& name, const std::string& usua
 std::string Assumptions::text(const std::string& name, const std::string& usual) {
   names_.insert(name);
   const auto found = settings_.find(name);
-  const std::string value = found == settings_.end() ? usual : found->second;
+  std::string value = found == settings_.end() ? usual : found->second;
   stated_[name] = value;
   return value;
 }
