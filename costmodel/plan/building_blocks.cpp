@@ -162,6 +162,7 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
   }
   if (remainder > 0) plan.classes.push_back({1, remainder, true, [full](std::int64_t) { return full; }});
   if (std::string note = ring_order_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
+  if (std::string note = divided_ring_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
   if (std::string note = parameter_format_note(scenario.strategy); !note.empty())
     plan.notes.push_back(std::move(note));
   return plan;

@@ -1,6 +1,7 @@
 #include "costmodel/plan/ring_order.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "costmodel/inputs/network_model.hpp"
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
@@ -145,7 +147,7 @@ std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
 
 }  // namespace
 
-HopTimes hop_times(const Scenario& scenario) {
+HopTimes hop_times(const Scenario& scenario, double transfers) {
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
   const double chunk_bytes = static_cast<double>(count_parameters(scenario.model).total()) *
                              scenario.strategy.wire.bytes_per_element() / scenario.sites();
@@ -158,7 +160,7 @@ HopTimes hop_times(const Scenario& scenario) {
       const double bytes_per_s = std::min(platform.route_bytes_per_s(from, to),
                                           flow_cap_bytes_per_s(scenario.network, round_trip_s));
       times.seconds[static_cast<std::size_t>(from * times.nodes + to)] =
-          path.latency_s + chunk_bytes / bytes_per_s;
+          transfers * path.latency_s + chunk_bytes / bytes_per_s;
     }
   }
   return times;
@@ -209,21 +211,63 @@ void RingOrders::apply(std::vector<NodeId>& ring) {
   }
 }
 
+static std::vector<NodeId> all_sites(const Scenario& scenario) {
+  std::vector<NodeId> sites(static_cast<std::size_t>(scenario.sites()));
+  std::iota(sites.begin(), sites.end(), 0);
+  return sites;
+}
+
+/// "a → b → c"
+static std::string names_of(const Scenario& scenario, const std::vector<NodeId>& ring) {
+  std::string names;
+  for (std::size_t i = 0; i < ring.size() && i < 16; ++i)
+    names += (i == 0 ? "" : " → ") + scenario.platform.sites[static_cast<std::size_t>(ring[i])].name;
+  return ring.size() > 16 ? names + " → …" : names;
+}
+
+/// Rings that send the model of a round one after another.
+static double transfers_in_turn(const Scenario& scenario) {
+  const Strategy& strategy = scenario.strategy;
+  double transfers = has_axis(*strategy.method, "fragments") ? strategy.fragments : 1;
+  if (strategy.layerwise && has_axis(*strategy.method, "layerwise"))
+    transfers = std::max(transfers, static_cast<double>(scenario.model.layers));
+  if (strategy.bucket_bytes > 0)
+    transfers = std::max(transfers, static_cast<double>(count_parameters(scenario.model).total()) *
+                                        strategy.wire.bytes_per_element() /
+                                        static_cast<double>(strategy.bucket_bytes));
+  return transfers;
+}
+
+std::string divided_ring_note(const Scenario& scenario) {
+  const double transfers = transfers_in_turn(scenario);
+  const std::vector<NodeId> given = all_sites(scenario);
+  std::vector<NodeId> ring = given;
+  RingOrders(scenario).apply(ring);
+  if (transfers <= 1 || scenario.strategy.collective != Collective::ring || ring.size() < 3) return "";
+  const HopTimes times = hop_times(scenario, transfers);
+  const std::vector<NodeId> faster = best_ring(times, given);
+  constexpr double kWorthwhile = 0.99;
+  if (slowest_hop_s(times, faster) > kWorthwhile * slowest_hop_s(times, ring)) return "";
+  std::ostringstream note;
+  note.precision(4);
+  note << "the order of the ring is not the best one for transfers in about " << std::round(transfers)
+       << " parts: in the order " << names_of(scenario, faster) << " the slowest hop of all parts takes "
+       << slowest_hop_s(times, faster) << " s instead of " << slowest_hop_s(times, ring)
+       << " s; list the sites in this order, with strategy.ring_order = \"given\"";
+  return note.str();
+}
+
 std::string ring_order_note(const Scenario& scenario) {
-  std::vector<NodeId> given(static_cast<std::size_t>(scenario.sites()));
-  std::iota(given.begin(), given.end(), 0);
+  const std::vector<NodeId> given = all_sites(scenario);
   std::vector<NodeId> ring = given;
   RingOrders(scenario).apply(ring);
   if (ring == given) return "";
   const HopTimes times = hop_times(scenario);
   std::ostringstream note;
-  note << "ring order";
-  for (std::size_t i = 0; i < ring.size() && i < 16; ++i)
-    note << (i == 0 ? " " : " → ") << scenario.platform.sites[static_cast<std::size_t>(ring[i])].name;
-  if (ring.size() > 16) note << " → …";
   note.precision(4);
-  note << ": the slowest hop (latency + chunk ÷ rate) takes " << slowest_hop_s(times, ring)
-       << " s instead of " << slowest_hop_s(times, given) << " s in the given order (strategy.ring_order)";
+  note << "ring order " << names_of(scenario, ring) << ": the slowest hop (latency + chunk ÷ rate) takes "
+       << slowest_hop_s(times, ring) << " s instead of " << slowest_hop_s(times, given)
+       << " s in the given order (strategy.ring_order)";
   return note.str();
 }
 

@@ -18,8 +18,9 @@ struct HopTimes {
 };
 
 /// Time of each hop on the effective platform: latency + chunk ÷ min(uplink, path, downlink, cap of a flow).
-/// The chunk is 1/M of the whole model on the wire.
-HopTimes hop_times(const Scenario& scenario);
+/// The chunk is 1/M of the whole model on the wire. If the model is sent in `transfers` rings one after
+/// another, each of them pays the latency, and the result is their sum.
+HopTimes hop_times(const Scenario& scenario, double transfers = 1);
 
 double slowest_hop_s(const HopTimes& times, const std::vector<NodeId>& ring);
 
@@ -48,5 +49,9 @@ class RingOrders {
 /// The note "ring order a → b → … : slowest hop x s instead of y s in the given order"; empty if the given
 /// order remains.
 std::string ring_order_note(const Scenario& scenario);
+
+/// The order is the best one for the model in one transfer. Names an order that is more than 1 % faster for
+/// the fragments or buckets of a round, in which latencies count more. Empty if there is none.
+std::string divided_ring_note(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel
