@@ -102,6 +102,9 @@ class SpaceBuilder {
     }
     space_.tried.insert(space_.tried.begin(), "strategy.method: " + scenario::joined(space_.methods));
     for (const Axis& axis : question_.vary) describe(axis);
+    if (!own_formats_.empty())
+      space_.tried.push_back("number formats of their own: " + scenario::joined(own_formats_));
+    if (!alone_.empty()) space_.tried.push_back("one site alone, each of them: " + scenario::joined(alone_));
     return std::move(space_);
   }
 
@@ -231,6 +234,7 @@ class SpaceBuilder {
       if (!method.one_site) describe(axes.back());
     } else if (!sets_.empty()) {
       axes.push_back(words("platform.use_sites", method.one_site ? single_sites_ : sets_));
+      if (method.one_site) alone_.push_back(method.name);
     }
   }
 
@@ -242,8 +246,11 @@ class SpaceBuilder {
       return;
     }
     if ((method.usual_wire && !given_payload_) || base_.strategy.wire.sparse() ||
-        base_.strategy.secure_aggregation)
+        base_.strategy.secure_aggregation) {
+      if (method.usual_wire && !given_payload_)
+        own_formats_.push_back(fmt::format("{} {}", method.name, to_string(method.usual_wire->type)));
       return;
+    }
     std::vector<std::string> types = {"bf16", "int8"};
     const std::string own = to_string(base_.strategy.wire.type);
     if (given_payload_ && own != "bf16" && own != "int8") types.insert(types.begin(), own);
@@ -316,6 +323,7 @@ class SpaceBuilder {
   bool named_sites_ = false, drawn_sites_ = false, equal_sites_ = false;
   std::vector<std::string> sets_, single_sites_;
   std::set<std::string> described_;
+  std::vector<std::string> own_formats_, alone_;  // methods with a usual number format, and those of one site
   Space space_;
 };
 

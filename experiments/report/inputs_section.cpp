@@ -44,6 +44,22 @@ std::string changed_factors(const std::vector<Provenance>& provenance,
   return texts.empty() ? "" : paragraph("Changed from the platform's file: " + scenario::joined(texts) + '.');
 }
 
+std::string about_scenario(const Inputs& inputs, const std::vector<std::string>& varied) {
+  const auto varies = [&](const std::string& key) {
+    return std::find(varied.begin(), varied.end(), key) != varied.end();
+  };
+  std::string text;
+  if (inputs.scenario.is_object() && inputs.scenario.contains("strategy") && !varies("strategy.method")) {
+    const Json& strategy = inputs.scenario["strategy"];
+    if (strategy.contains("method") && strategy["method"].is_string())
+      text = "Method: " + strategy["method"].get<std::string>();
+    if (!text.empty() && strategy.contains("local_steps") && strategy["local_steps"].is_number() &&
+        !varies("strategy.local_steps"))
+      text += ", K=" + strategy["local_steps"].dump();
+  }
+  return (text.empty() ? "" : paragraph(text + '.')) + changed_factors(inputs.provenance, varied);
+}
+
 std::string inputs_section(const Inputs& inputs, std::string_view sentence) {
   std::string html;
   if (!inputs.provenance.empty())

@@ -5,11 +5,14 @@
 
 namespace fomoe::report {
 
+std::string short_key(const std::string& key) {
+  if (key == "strategy.local_steps") return "K";
+  if (key == "strategy.expert_overlap") return "O_e";
+  return key.substr(key.rfind('.') + 1);
+}
+
 std::string short_setting(const std::string& key, const std::string& value) {
-  if (key == "strategy.method") return value;
-  if (key == "strategy.local_steps") return "K=" + value;
-  if (key == "strategy.expert_overlap") return "O_e=" + value;
-  return key.substr(key.rfind('.') + 1) + '=' + value;
+  return key == "strategy.method" ? value : short_key(key) + '=' + value;
 }
 
 std::string short_case(const std::string& name) {

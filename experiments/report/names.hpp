@@ -4,6 +4,9 @@
 
 namespace fomoe::report {
 
+/// A key as people call it: "K", "O_e", "rate_factor".
+std::string short_key(const std::string& key);
+
 /// A setting as people call it: "diloco", "K=64", "O_e=2", "rate_factor=0.1".
 std::string short_setting(const std::string& key, const std::string& value);
 

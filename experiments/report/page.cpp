@@ -27,9 +27,10 @@ std::string title_of(const Results& results) {
         [](const Run& a, const Run& b) { return a.figures.wall_clock_s < b.figures.wall_clock_s; });
     // Twice the median error of predicted wall clocks, 1.0 % (experiments/validation/drawn).
     constexpr double kTie = 1.02;
-    std::vector<std::string> names;
+    std::vector<std::string> names = {fastest->name};
     for (const Run& run : results.runs) {
-      if (run.figures.wall_clock_s <= kTie * fastest->figures.wall_clock_s) names.push_back(run.name);
+      if (&run != &*fastest && run.figures.wall_clock_s <= kTie * fastest->figures.wall_clock_s)
+        names.push_back(run.name);
     }
     const std::string time = commands::human_time(fastest->figures.wall_clock_s);
     return names.size() == 1

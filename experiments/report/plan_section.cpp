@@ -127,6 +127,11 @@ std::string plan_section(const Plan& plan) {
   html += heading(3, plan.chosen.empty() ? "The unchanged scenario"
                      : plan.has_choice   ? "Ranking"
                                          : "Frontier") +
+          (plan.basis == "quality-unknown" && !plan.chosen.empty()
+               ? paragraph("Each row is the best configuration that takes no more of any of these risks to "
+                           "quality: more steps between synchronisations, fewer copies of an expert, coarser "
+                           "number formats, later updates.")
+               : "") +
           table("Simulated configurations; baseline: the unchanged scenario",
                 {{"row"},
                  {"method"},

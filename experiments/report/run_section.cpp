@@ -107,15 +107,17 @@ std::string time_table(const costmodel::RunReport& report) {
 
 std::string waits(const costmodel::RunReport& report) {
   if (report.critical_path.empty()) return "";
+  double all_s = 0;  // of this round, which may be longer than the mean one
+  for (const costmodel::CriticalStep& step : report.critical_path) all_s += step.seconds;
   std::vector<Row> rows;
   for (const costmodel::CriticalStep& step : report.critical_path) {
     if (rows.size() == kMostRows) break;
     rows.push_back({step.what, step.transfer ? "transfer" : "compute", step.site, human_time(step.seconds),
-                    human_percent(step.seconds / report.round.duration_s)});
+                    human_percent(all_s > 0 ? step.seconds / all_s : 0)});
   }
   const std::string what = "Critical path of a round, in time order";
-  const std::string html = table(
-      what, {{"operation"}, {"kind"}, {"site"}, {"duration", true}, {"share of the mean round", true}}, rows);
+  const std::string html =
+      table(what, {{"operation"}, {"kind"}, {"site"}, {"duration", true}, {"share", true}}, rows);
   return rows.size() > kFewRows ? folded(what, html) : html;
 }
 
@@ -283,7 +285,7 @@ static std::string cost_range(const std::vector<Run>& runs, const Run& fastest) 
   const double saved = 1 - least->figures.cost->cost_total / most->figures.cost->cost_total;
   return fmt::format(
       " {} with {}{}.",
-      &*least == &fastest ? "It is also the cheapest," : "The cheapest is " + least->name + ',',
+      &*least == &fastest ? least->name + " is also the cheapest," : "The cheapest is " + least->name + ',',
       commands::money_text(least->figures),
       saved < 5e-4 ? ""
                    : fmt::format(", {} less than {} ({})", human_percent(saved), most->name,

@@ -29,6 +29,8 @@ std::string inputs_section(const Inputs& inputs, std::string_view sentence = {})
 /// others, but not those of the keys that vary. Empty if there are none.
 std::string changed_factors(const std::vector<Provenance>& provenance,
                             const std::vector<std::string>& varied = {});
+/// The method of the scenario, unless it varies, and the factors on the platform.
+std::string about_scenario(const Inputs& inputs, const std::vector<std::string>& varied);
 
 /// The key figures of the answer: pairs of name and value.
 std::string figures(const std::vector<std::pair<std::string, std::string>>& values);

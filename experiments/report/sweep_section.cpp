@@ -80,9 +80,11 @@ std::size_t numeric_axis(const Sweep& sweep) {
   return best;
 }
 
-std::string target_text(const Solved::Answer& answer) {
-  return answer.target == "compute_utilization" ? human_percent(answer.target_value)
-                                                : fmt::format("{:.6g}", answer.target_value);
+std::string target_text(const Solved::Answer& answer, bool named = false) {
+  const bool share = answer.target == "compute_utilization";
+  const std::string text =
+      share ? human_percent(answer.target_value) : fmt::format("{:.6g}", answer.target_value);
+  return !named ? text : share ? text + " compute utilisation" : answer.target + ' ' + text;
 }
 
 }  // namespace
@@ -182,7 +184,7 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
   }
   chart.label += coinciding(names, lines);
   Json series = Json::array();
-  std::vector<Column> columns = {{sweep.axes[axis].substr(sweep.axes[axis].rfind('.') + 1), true}};
+  std::vector<Column> columns = {{short_key(sweep.axes[axis]), true}};
   std::map<double, Row> by_value;
   for (const std::string& name : names) {
     series.push_back(points_of(name.empty() ? sweep.executor : name, true, lines[name]));
@@ -247,7 +249,7 @@ std::string answer_of(const Sweep& sweep) {
 std::string answer_of(const Solved& solved) {
   // "platform.bandwidth: 0.1261Gbps for 50.0 %, …, 47.73Gbps for 99.0 %"
   const auto text_of = [](const Solved::Answer& answer) {
-    return fmt::format("{} for {}", answer.value ? answer.text : "no value", target_text(answer));
+    return fmt::format("{} for {}", answer.value ? answer.text : "no value", target_text(answer, true));
   };
   if (solved.answers.empty()) return "values of " + solved.key;
   std::string text = solved.key + ": " + text_of(solved.answers.front());
@@ -277,13 +279,13 @@ std::string sweep_section(const Sweep& sweep) {
                      {"cost", best->cost ? human_money(*best->cost, sweep.currency) : "no prices given"},
                      {"compute utilisation", human_percent(best->compute_utilization)},
                      {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
-    html += changed_factors(sweep.inputs.provenance, sweep.axes);
+    html += about_scenario(sweep.inputs, sweep.axes);
     html += paragraph("This answer does not include model quality.");
   }
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
   std::vector<Column> columns;
   for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-    columns.push_back({sweep.axes[a].substr(sweep.axes[a].rfind('.') + 1), has_numbers(sweep, a)});
+    columns.push_back({short_key(sweep.axes[a]), has_numbers(sweep, a)});
   const std::string cost = sweep.currency.empty() ? "cost" : "cost, " + sweep.currency;
   for (const std::string& title :
        {std::string("wall clock"), cost, std::string("utilisation"),
@@ -322,7 +324,7 @@ std::string sweep_section(const Sweep& sweep) {
 }
 
 std::string solved_section(const Solved& solved) {
-  std::string html;
+  std::string html = about_scenario(solved.inputs, {solved.key});
   std::vector<Row> rows;
   for (const Solved::Answer& answer : solved.answers)
     rows.push_back(

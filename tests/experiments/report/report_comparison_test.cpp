@@ -53,7 +53,7 @@ TEST_CASE(
   const json cases = json::parse(read_all(folder / "compare.json"))["cases"];
   const std::string page = page_of(folder, "compare.json");
   CHECK(page.find(" are the fastest of 3 results, within 2 %: ") != std::string::npos);
-  CHECK(page.find(" takes as long. It is also the cheapest, with ") != std::string::npos);
+  CHECK(page.find(" takes as long. K=16 is also the cheapest, with ") != std::string::npos);
   const double least = cases[0]["report"]["cost"]["cost_total"],
                most = cases[2]["report"]["cost"]["cost_total"];
   CHECK(page.find(", " + human_percent(1 - least / most) + " less than ddp (" + human_money(most, "USD") +
