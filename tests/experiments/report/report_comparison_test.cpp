@@ -125,7 +125,7 @@ TEST_CASE("a sweep of words has a bar for each combination, and words are aligne
                               " --engine closed-form --vary strategy.method=ddp,diloco --vary "
                               "strategy.expert_overlap=2,3 --output sweep.json");
   std::string page = page_of(folder, "sweep.json");
-  CHECK(page.find("<th scope=\"col\">method</th><th scope=\"col\" class=\"number\">expert_overlap</th>") !=
+  CHECK(page.find("<th scope=\"col\">method</th><th scope=\"col\" class=\"number\">O_e</th>") !=
         std::string::npos);
   must_run(folder.path(),
            "fomoe sweep " + kTwoSites +
@@ -225,4 +225,19 @@ TEST_CASE("a sweep whose first row is impossible names the scenario of the first
   CHECK_FALSE(sweep("--shard 1/2").contains("scenario"));
   CHECK(page_of(folder, "s.json").find("<h2>Sweep of s</h2>") != std::string::npos);
   CHECK(sweep("--set name=Whole --engine closed-form")["scenario"] == whole["scenario"]);
+}
+
+TEST_CASE("the shares of a critical path are those of its round, also if the mean round is shorter") {
+  const Folder folder;
+  // Ten rounds and a last one of a single step.
+  const json run = simulated(folder, " --set workload.tokens=84410368 --set strategy.local_steps=16");
+  double path_s = 0;
+  for (const json& step : run["critical_path"]) path_s += step["seconds"].get<double>();
+  REQUIRE(path_s > 1.02 * run["round"]["duration_s"].get<double>());
+  const std::string page = page_of(folder, "run.json");
+  for (const json& step : run["critical_path"]) {
+    const double seconds = step["seconds"];
+    CHECK(page.find("<td class=\"number\">" + human_time(seconds) + "</td><td class=\"number\">" +
+                    human_percent(seconds / path_s) + "</td>") != std::string::npos);
+  }
 }
