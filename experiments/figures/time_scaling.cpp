@@ -98,18 +98,16 @@ Figure time_scaling(Assumptions& assume) {
       "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound only because "
       "of migration");
   figure.notes = {
-      "The paper states neither K, nor the MFU, nor the batch of this figure, nor the bytes per value on the "
-      "wire.",
+      "The paper does not state K, MFU and batch of this figure, or the bytes per value on the wire.",
       "Random owner sets load sites and links unevenly, so the simulated time is longer than that of the "
       "equation, which uses only means.",
       "skip_token is assumed. The paper's equation then multiplies the experts' FLOPs by N_le/N_e and by "
-      "min(k, "
-      "N_le)/k, although a chosen expert is local with probability N_le/N_e: the mechanism executes more.",
+      "min(k, N_le)/k, although a chosen expert is local with probability N_le/N_e: the mechanism executes "
+      "more.",
       "The gain of one owner over full replicas differs between bandwidths (see the findings), although the "
       "paper's text says that its relative magnitude holds across them.",
       "The volume of migration, C·(O_e/M)·(1 − O_e/M), is largest at O_e = M/2. Region 4 and a convex cost "
-      "of "
-      "placement do not follow from the paper's equation.",
+      "of placement do not follow from the paper's equation.",
       "The memory includes weights, gradients, optimiser state and outer state, but not the other content of "
       "the 80 GB in the paper's figure."};
   return figure;
