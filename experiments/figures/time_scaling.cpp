@@ -97,6 +97,7 @@ Figure time_scaling(Assumptions& assume) {
       "regions",
       "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound only because "
       "of migration");
+  // NOLINTBEGIN(bugprone-suspicious-missing-comma): each text takes several lines
   figure.notes = {
       "The paper does not state K, MFU and batch of this figure, or the bytes per value on the wire.",
       "Random owner sets load sites and links unevenly, so the simulated time is longer than that of the "
@@ -110,6 +111,7 @@ Figure time_scaling(Assumptions& assume) {
       "of placement do not follow from the paper's equation.",
       "The memory includes weights, gradients, optimiser state and outer state, but not the other content of "
       "the 80 GB in the paper's figure."};
+  // NOLINTEND(bugprone-suspicious-missing-comma)
   return figure;
 }
 
