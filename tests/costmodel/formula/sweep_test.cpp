@@ -218,6 +218,39 @@ TEST_CASE(
     CHECK(agree(outcome.wall_clock_s[i], closed_form(lanes[i]).wall_clock_s));
 }
 
+TEST_CASE("layers that are sent one after another: each lane equals the closed form of its scenario") {
+  for (const char* method : {"diloco", "streaming_diloco"}) {
+    CAPTURE(method);
+    Scenario scenario = tests::ideal_scenario(method, 4);
+    scenario.strategy.layerwise = true;
+    scenario.model.layers = 8;
+    Configuration<Block> block = replicated(configuration_of(scenario));
+    std::vector<Scenario> lanes;
+    const bool streams = std::string(method) == "streaming_diloco";
+    for (const std::int64_t local_steps : {8, 12, 30}) {
+      for (const double rate : {1e6, 1e8, 1e10}) {  // little, some and all of the transfer is hidden
+        for (const int fragments : streams ? std::vector{2, 8} : std::vector{1}) {
+          const auto lane = lanes.size();
+          lanes.push_back(scenario);
+          lanes.back().strategy.local_steps = local_steps;
+          lanes.back().strategy.fragments = fragments;
+          lanes.back().platform = platforms::uniform(4, rate, rate, 0.05);
+          block.axes.local_steps[lane] = static_cast<double>(local_steps);
+          block.axes.fragments[lane] = fragments;
+          block.uplink_bytes_per_s[lane] = block.downlink_bytes_per_s[lane] = rate;
+          block.latency_s[lane] = 0.05;
+        }
+      }
+    }
+    Outcome<Block> outcome;
+    evaluate(sweep_context(scenario), block, outcome);
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      CAPTURE(i);
+      CHECK(agree(outcome.wall_clock_s[i], closed_form(lanes[i]).wall_clock_s));
+    }
+  }
+}
+
 TEST_CASE("sites with different prices: the cost is the sum over the sites") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   SitePrices cheap, dear;
