@@ -51,7 +51,7 @@ Json words() { return {{"type", "array"}, {"items", {{"type", "string"}}}}; }
 Json form_of(const Key& key) {
   switch (key.kind) {
     case Kind::text: {
-      const Json text = {{"type", "string"}, {"minLength", 1}};
+      Json text = {{"type", "string"}, {"minLength", 1}};
       // A list of names may also be an array.
       if (key.name == "use_sites") return {{"anyOf", Json::array({text, words()})}};
       return text;

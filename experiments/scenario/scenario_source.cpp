@@ -109,7 +109,7 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
     // name of the TOML table is put before the second name.
     std::string name = fs::path(file).filename().string();
     for (int i = 0; source.files.contains(name); ++i)
-      name = std::string(key.table) + (i == 0 ? "" : std::to_string(i)) + '-' + name;
+      name.insert(0, std::string(key.table) + (i == 0 ? "" : std::to_string(i)) + '-');
     const bool platform = std::string_view(key.table) == "platform" && std::string_view(key.name) == "file";
     source.files[name] =
         platform ? platform_content(file, source) : content_of(file, std::string(key.table) + '.' + key.name);
