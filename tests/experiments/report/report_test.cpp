@@ -199,7 +199,7 @@ TEST_CASE("several results: the frontier of time and cost, by hand") {
   const json& frontier = drawn[1]["series"][0]["points"];
   REQUIRE(frontier.size() == 2);
   CHECK(frontier[0][0] == 5);
-  CHECK(frontier[0][1] == doctest::Approx(5));  // minutes
+  CHECK(frontier[0][1] == doctest::Approx(300));  // seconds, the unit of the fastest
   CHECK(frontier[1][0] == 9);
   REQUIRE(drawn[1]["series"][1]["points"].size() == 1);
 
