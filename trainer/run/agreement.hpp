@@ -24,7 +24,7 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
 /// What all processes must have in common: the above, the number of tokens, and the code of the program.
 Digest shared_by_processes(const RunRequest& request, const Digest& determines_weights);
 
-/// The program's version and commit, for instance "0.1.0, commit 1a2b3c4".
+/// The program's version and commit, for instance "1.0.0, commit 1a2b3c4".
 std::string code_version();
 
 /// A hash of all tensors of a whole model.

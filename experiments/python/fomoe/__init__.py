@@ -25,7 +25,7 @@ from . import _cluster, _transformers
 from ._answers import Answer, Comparison, Recommendation, Record, Report, Solution, Table, joined, read
 from ._fomoe import InputError, answer as _answer
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = ["Answer", "Comparison", "InputError", "Recommendation", "Record", "Report", "Solution", "Table", "compare", "cost",
            "example", "examples", "explain", "model_from_transformers", "plan", "schema", "simulate", "solve", "sweep",
            "validate"]

@@ -281,6 +281,14 @@ TEST_CASE("sites are chosen if step times depend on their number, and stay as gi
   const json given = answer(eight + " --set compute.step_time=420ms" + few);
   CHECK(given["candidates"] == 3);
   CHECK(given["tried"].dump().find("all 8 sites: step_time is given") != std::string::npos);
+  // What rows of the answer may have beside the axes is said, too.
+  const json own = answer(eight + assumed +
+                          " --unset strategy.payload_dtype --vary "
+                          "strategy.method=centralised,diloco,diloco_x --vary strategy.local_steps=64");
+  CHECK(own["methods_tried"] == json({"centralised", "diloco", "diloco_x"}));
+  CHECK(own["tried"].dump().find("number formats of their own: diloco_x int4\"") != std::string::npos);
+  CHECK(own["tried"].dump().find("one site alone, each of them: centralised\"") != std::string::npos);
+  CHECK(given["tried"].dump().find("of their own") == std::string::npos);
   // Four sites have 6 + 4 + 1 sets of two or more.
   CHECK(answer(eight + assumed + few + " --set platform.sites=4")["candidates"] == 11 * 3);
 }
