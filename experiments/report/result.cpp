@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <set>
 
-#include "experiments/report/fields.hpp"
 #include "experiments/report/names.hpp"
+#include "experiments/report/reading/fields.hpp"
 #include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::report {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "experiments/report/fields.hpp"
+#include "experiments/report/reading/fields.hpp"
 #include "experiments/text/human.hpp"
 
 namespace fomoe::report {

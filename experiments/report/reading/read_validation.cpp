@@ -1,4 +1,4 @@
-#include "experiments/report/fields.hpp"
+#include "experiments/report/reading/fields.hpp"
 
 namespace fomoe::report {
 
