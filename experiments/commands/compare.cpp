@@ -16,7 +16,7 @@
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/output/report_text.hpp"
-#include "experiments/report/names.hpp"
+#include "experiments/report/results/names.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/plot.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "experiments/report/result.hpp"
+#include "experiments/report/results/result.hpp"
 
 namespace fomoe::report {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/report/result.hpp"
+#include "experiments/report/results/result.hpp"
 
 namespace fomoe::report {
 

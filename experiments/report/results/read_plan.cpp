@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "experiments/report/reading/fields.hpp"
+#include "experiments/report/results/fields.hpp"
 #include "experiments/text/human.hpp"
 
 namespace fomoe::report {

@@ -1,4 +1,4 @@
-#include "experiments/report/reading/fields.hpp"
+#include "experiments/report/results/fields.hpp"
 
 namespace fomoe::report {
 

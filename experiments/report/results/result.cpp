@@ -1,10 +1,10 @@
-#include "experiments/report/result.hpp"
+#include "experiments/report/results/result.hpp"
 
 #include <filesystem>
 #include <set>
 
-#include "experiments/report/names.hpp"
-#include "experiments/report/reading/fields.hpp"
+#include "experiments/report/results/fields.hpp"
+#include "experiments/report/results/names.hpp"
 #include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::report {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/json/json_object.hpp"
-#include "experiments/report/result.hpp"
+#include "experiments/report/results/result.hpp"
 
 namespace fomoe::report {
 

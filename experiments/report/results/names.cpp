@@ -1,4 +1,4 @@
-#include "experiments/report/names.hpp"
+#include "experiments/report/results/names.hpp"
 
 #include <sstream>
 #include <vector>
