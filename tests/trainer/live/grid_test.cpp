@@ -143,3 +143,18 @@ TEST_CASE("a run that diverges is a row without a loss, and the grid goes on") {
   CHECK(rows.find(",inf,") != std::string::npos);
   CHECK(std::count(rows.begin(), rows.end(), '\n') == 3);
 }
+
+TEST_CASE("a grid refuses impossible options in one line, with status 2") {
+  const Folder folder;
+  for (const auto& [option, value, expected] :
+       {std::tuple("--jobs", "0", "--jobs: got 0; expected a whole number of at least 1"),
+        std::tuple("--threads", "-1", "--threads: got -1; expected a whole number of at least 1"),
+        std::tuple("--shard", "3/2", "--shard: got \"3/2\"; expected i/n with 1 ≤ i ≤ n; for example")}) {
+    const Ended ended = run(grid(folder, "none", {option, value}));
+    CAPTURE(ended.said);
+    CHECK(ended.status == 2);
+    CHECK(ended.said.find(expected) != std::string::npos);
+    CHECK(std::count(ended.said.begin(), ended.said.end(), '\n') == 1);
+    CHECK_FALSE(fs::exists(folder / "none"));
+  }
+}

@@ -305,6 +305,10 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
             .find("trainer.cuda_graph: got on, but the device is not a GPU") != std::string::npos);
   CHECK(said({"strategy.method=diloco", "strategy.quorum=2"}, {"--in-turn"})
             .find("strategy.quorum: got 2; expected no such key with fomoe-train") != std::string::npos);
+  CHECK(said({"strategy.method=diloco", "model.experts=0", "model.d_ffn=64", "trainer.router_temperature=2"},
+             {"--in-turn"})
+            .find("trainer.router_temperature: got this key for a model without experts") !=
+        std::string::npos);
   CHECK(said({"failures.checkpoint_cost=1s", "failures.outages=[\"site-1 at 1s for 1s\"]"}, {"--in-turn"})
             .find("failures.outages: got outages; expected no such key with fomoe-train") !=
         std::string::npos);
