@@ -182,7 +182,7 @@ TEST_CASE("plans, sweeps and targets say which scenario they are about, and wher
       CAPTURE(entry);
       CHECK(std::find(provenance.begin(), provenance.end(), entry) != provenance.end());
     }
-    const std::string page = page_of(folder, "one.json");
+    std::string page = page_of(folder, "one.json");
     check_nesting(page);
     CHECK(page.find("<h2>" + heading + " Two &lt;sites&gt; (one)</h2>") != std::string::npos);
     for (const std::string& what : lines)
