@@ -138,7 +138,7 @@ Chart sensitivity_chart(const Sensitivities& sensitivity) {
       "the wall clock is {}.",
       sensitivity.executor == "simulated" ? "by simulation" : "by the closed form",
       human_time(sensitivity.wall_clock_s));
-  chart.height_rem = 6 + 2.4 * static_cast<double>(labels.size());
+  chart.height_rem = 6 + 2.8 * static_cast<double>(labels.size());
   chart.data = {{"kind", "bars"},
                 {"labels", labels},
                 {"x_title", "change of the wall clock, %"},

@@ -29,6 +29,16 @@ std::string by_origin(const std::vector<Provenance>& provenance) {
   return html;
 }
 
+/// Names the inputs that are only assumed.
+std::string assumed(const std::vector<Provenance>& provenance) {
+  std::vector<std::string> names;
+  for (const Provenance& entry : provenance) {
+    if (entry.origin == Origin::assumed && std::find(names.begin(), names.end(), entry.what) == names.end())
+      names.push_back(entry.what);
+  }
+  return names.empty() ? "" : paragraph("Only assumed: " + scenario::joined(names) + '.');
+}
+
 }  // namespace
 
 std::string changed_factors(const std::vector<Provenance>& provenance,
@@ -60,11 +70,14 @@ std::string about_scenario(const Inputs& inputs, const std::vector<std::string>&
   return (text.empty() ? "" : paragraph(text + '.')) + changed_factors(inputs.provenance, varied);
 }
 
-std::string inputs_section(const Inputs& inputs, std::string_view sentence) {
+std::string inputs_section(const Inputs& inputs, std::string_view sentence, bool brief) {
   std::string html;
-  if (!inputs.provenance.empty())
-    html += heading(3, "Where the numbers come from") + (sentence.empty() ? "" : paragraph(sentence)) +
-            by_origin(inputs.provenance);
+  if (!inputs.provenance.empty()) {
+    html += heading(3, "Where the numbers come from") + (sentence.empty() ? "" : paragraph(sentence));
+    html += !brief ? by_origin(inputs.provenance)
+                   : assumed(inputs.provenance) +
+                         folded("All inputs and their sources", by_origin(inputs.provenance));
+  }
   if (!inputs.scenario.is_null())
     html += heading(3, "Scenario") +
             folded("The whole scenario, including defaults and overrides", settings("", inputs.scenario));

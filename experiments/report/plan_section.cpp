@@ -164,7 +164,7 @@ std::string plan_section(const Plan& plan) {
           paragraph(fmt::format("The closed form evaluated {} combinations, and {} of them were simulated.",
                                 whole(plan.candidates), whole(plan.simulated))) +
           bullets(plan.tried);
-  return html + inputs_section(plan.inputs);
+  return html + inputs_section(plan.inputs, "", true);
 }
 
 }  // namespace fomoe::report

@@ -23,8 +23,9 @@ std::string validation_section(const Validation& validation);
 /// A comparison of at least two runs.
 std::string comparison_section(const std::vector<Run>& runs);
 
-/// Where the numbers come from, after a sentence about them, if any, and the scenario.
-std::string inputs_section(const Inputs& inputs, std::string_view sentence = {});
+/// Where the numbers come from, after a sentence about them, if any, and the scenario. If `brief`, only the
+/// names of assumed inputs are printed on paper.
+std::string inputs_section(const Inputs& inputs, std::string_view sentence = {}, bool brief = false);
 /// States factors on the rates and latencies of the platform, without which an answer cannot be compared with
 /// others, but not those of the keys that vary. Empty if there are none.
 std::string changed_factors(const std::vector<Provenance>& provenance,

@@ -318,9 +318,9 @@ std::string sweep_section(const Sweep& sweep) {
   return html + heading(3, "All combinations") + same +
          (rows.size() > kFewRows ? folded("The table of all combinations", table(shown, columns, rows))
                                  : table(shown, columns, rows)) +
-         inputs_section(sweep.inputs, sweep.rows.size() > 1
-                                          ? "These are the inputs of the first possible combination."
-                                          : "");
+         inputs_section(
+             sweep.inputs,
+             sweep.rows.size() > 1 ? "These are the inputs of the first possible combination." : "", true);
 }
 
 std::string solved_section(const Solved& solved) {
@@ -331,7 +331,7 @@ std::string solved_section(const Solved& solved) {
         {answer.target + ' ' + target_text(answer), answer.value ? answer.text : answer.answer, answer.why});
   html += table("Executor: " + solved.executor, {{"target"}, {solved.key, true}, {"explanation"}}, rows);
   if (const auto drawn = solved_chart(solved)) html += heading(3, "Targets") + chart(*drawn);
-  return html + inputs_section(solved.inputs);
+  return html + inputs_section(solved.inputs, "", true);
 }
 
 }  // namespace fomoe::report
