@@ -3,8 +3,8 @@
 #   tools/coverage.sh [ARGUMENT…]     the arguments go to ctest, for example -R costmodel
 # Builds everything but the trainer with counters (build/coverage), runs the tests that are labelled unit or sim, and prints a table.
 # build/coverage/uncovered.txt then lists the functions that no test enters. With FOMOE_ASAN=ON the same build has the sanitizers for
-# addresses and undefined behaviour, so that one build serves both. FOMOE_TRAINER=ON adds the
-# trainer, for which tools/setup.sh installs LibTorch, and the tests that are labelled trainer or live.
+# addresses and undefined behaviour, so that one build serves both. FOMOE_TRAINER=ON adds the trainer, for which tools/setup.sh installs
+# LibTorch, and the tests that are labelled trainer or live.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,7s/^# //p' "$0"; exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

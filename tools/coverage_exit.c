@@ -1,5 +1,5 @@
 /* Linked into the programs of tools/coverage.sh, in the place of _exit and _Exit. A process that ends by one of them writes no counters;
-   the simulator's children and the workers of the trainer end so. */
+   the simulator's children and the tasks of fomoe-wan end so. */
 #include <stdlib.h>
 #include <unistd.h>
 

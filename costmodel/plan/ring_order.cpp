@@ -225,7 +225,8 @@ static std::string names_of(const Scenario& scenario, const std::vector<NodeId>&
   return ring.size() > 16 ? names + " → …" : names;
 }
 
-/// Rings that send the model of a round one after another.
+/// Number of rings, one after another, that send the model in a round. It is the size of the whole model ÷
+/// that of a bucket if that is more, and therefore not a whole number.
 static double transfers_in_turn(const Scenario& scenario) {
   const Strategy& strategy = scenario.strategy;
   double transfers = has_axis(*strategy.method, "fragments") ? strategy.fragments : 1;
@@ -241,10 +242,13 @@ static double transfers_in_turn(const Scenario& scenario) {
 std::string divided_ring_note(const Scenario& scenario) {
   const double transfers = transfers_in_turn(scenario);
   const std::vector<NodeId> given = all_sites(scenario);
+  if (transfers <= 1 || scenario.strategy.ring_order == RingOrder::given ||
+      scenario.strategy.collective != Collective::ring || given.size() < 3)
+    return "";
+  const HopTimes times = hop_times(scenario, transfers);
+  if (all_equal(times)) return "";
   std::vector<NodeId> ring = given;
   RingOrders(scenario).apply(ring);
-  if (transfers <= 1 || scenario.strategy.collective != Collective::ring || ring.size() < 3) return "";
-  const HopTimes times = hop_times(scenario, transfers);
   const std::vector<NodeId> faster = best_ring(times, given);
   constexpr double kWorthwhile = 0.99;
   if (slowest_hop_s(times, faster) > kWorthwhile * slowest_hop_s(times, ring)) return "";

@@ -50,8 +50,9 @@ class RingOrders {
 /// order remains.
 std::string ring_order_note(const Scenario& scenario);
 
-/// The order is the best one for the model in one transfer. Names an order that is more than 1 % faster for
-/// the fragments or buckets of a round, in which latencies count more. Empty if there is none.
+/// The best order is that for the model in one transfer. This note names an order that is more than 1 %
+/// faster for the fragments or buckets of a round, in which latencies count more. Empty if there is none, or
+/// if the scenario keeps the given order.
 std::string divided_ring_note(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

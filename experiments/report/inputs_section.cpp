@@ -36,7 +36,9 @@ std::string assumed(const std::vector<Provenance>& provenance) {
     if (entry.origin == Origin::assumed && std::find(names.begin(), names.end(), entry.what) == names.end())
       names.push_back(entry.what);
   }
-  return names.empty() ? "" : paragraph("Only assumed: " + scenario::joined(names) + '.');
+  return names.empty()
+             ? ""
+             : paragraph("Assumed, neither measured nor computed: " + scenario::joined(names) + '.');
 }
 
 }  // namespace
