@@ -81,6 +81,7 @@ Op rejoin_op(const Plan& plan, const Extra& extra) {
 void put_first(RoundPlan& round, Op first) {
   for (Op& op : round.ops) {
     for (OpId& id : op.after) ++id;
+    for (OpId& id : op.receive_after) ++id;
     for (EarlierOp& before : op.after_earlier) ++before.op;
     if (op.after.empty()) op.after.push_back(0);
   }

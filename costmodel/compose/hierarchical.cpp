@@ -42,6 +42,7 @@ Composed with_regions(const Scenario& scenario, const RoundPlan& plain) {
   };
   for (Op op : plain.ops) {
     for (OpId& before : op.after) before = composed.last[static_cast<std::size_t>(before)];
+    for (OpId& before : op.receive_after) before = composed.last[static_cast<std::size_t>(before)];
     const auto* transfer = std::get_if<Transfer>(&op.what);
     if (transfer == nullptr || transfer->collective != Collective::hierarchical) {
       composed.last.push_back(append(std::move(op)));

@@ -44,6 +44,7 @@ Composed with_masks(const Scenario& scenario, const RoundPlan& plain) {
   for (Op op : plain.ops) {
     const bool sum = is_sum(op);
     for (OpId& before : op.after) before = composed.last[static_cast<std::size_t>(before)];
+    for (OpId& before : op.receive_after) before = composed.last[static_cast<std::size_t>(before)];
     if (sum && summed == 0) {
       Op first = to_all_others(scenario, "advertise keys", kPublicKeyBytes, op, op.after);
       first.after_earlier = op.after_earlier;

@@ -78,6 +78,7 @@ Json op_json(const Op& op) {
     }
   }
   if (op.detached) json["detached"] = true;
+  if (!op.receive_after.empty()) json["receive_after"] = op.receive_after;
   return json;
 }
 

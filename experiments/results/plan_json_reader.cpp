@@ -229,7 +229,7 @@ class PlanReader {
   [[nodiscard]] Op op(const Json& json, const std::string& where, std::int64_t index) const {
     const JsonObject reader =
         object(json, where,
-               {"name", "compute", "transfer", "after", "after_previous_round", "after_earlier", "detached"});
+               {"name", "compute", "transfer", "after", "after_previous_round", "after_earlier", "detached", "receive_after"});
     Op op;
     op.name = reader.text("name");
     if (reader.has("compute") == reader.has("transfer"))
@@ -253,6 +253,14 @@ class PlanReader {
         op.after_earlier.push_back({static_cast<OpId>(id), 1});
     if (reader.has("after_earlier")) after_earlier(reader, where, op);
     if (reader.has("detached")) op.detached = reader.boolean("detached");
+    if (reader.has("receive_after")) {
+      const auto* transfer = std::get_if<Transfer>(&op.what);
+      if (transfer == nullptr || transfer->pattern != Pattern::point_to_point)
+        reader.refuse("receive_after", "an operation without a receiver",
+                      "a transfer with the pattern point_to_point");
+      for (const std::int64_t id : reader.counts("receive_after", 0, index - 1, earlier))
+        op.receive_after.push_back(static_cast<OpId>(id));
+    }
     return op;
   }
 

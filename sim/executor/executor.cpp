@@ -68,6 +68,7 @@ Executor::Round& Executor::round_at(std::size_t position) {
   round->next.resize(ops.size());
   round->transfers.resize(ops.size());
   round->first_waits.resize(ops.size());
+  round->received_next.resize(ops.size());
   timeline_.op_names[position].clear();
   for (std::size_t op = 0; op < ops.size(); ++op) {
     timeline_.op_names[position].push_back(ops[op].name);
@@ -80,11 +81,18 @@ Executor::Round& Executor::round_at(std::size_t position) {
       reach_ = std::max(reach_, before.rounds_back);
     }
     auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what);
+    for (const OpId before : ops[op].receive_after)
+      for (const costmodel::Exchange& exchange : transfer->exchanges)
+        round->received_next[static_cast<std::size_t>(before)].emplace_back(exchange.nodes.at(1),
+                                                                            static_cast<OpId>(op));
     if (transfer == nullptr || !round->gathering.done) continue;
     round->transfers[op] = play(*transfer, *round, static_cast<OpId>(op));
     transfer->exchanges = {};  // only their flows are needed from here on; a large model has half a million
   }
   round->progress.waits.assign(nodes, round->first_waits);
+  for (const auto& received_next : round->received_next)
+    for (const auto& [node, next] : received_next)
+      ++round->progress.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(next)];
   round->progress.ended.assign(nodes, std::vector<char>(ops.size(), 0));
   round->progress.start_s.assign(nodes, std::vector<double>(ops.size(), kNoPart));
   round->progress.attached_ops.assign(nodes, round->first_attached_ops);
@@ -199,6 +207,10 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
   }
   for (const OpId next : round.next[o]) {
     if (--progress.waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
+  }
+  for (const auto& [receiver, next] : round.received_next[o]) {
+    if (receiver == node && --progress.waits[n][static_cast<std::size_t>(next)] == 0)
+      start_op(node, round, next);
   }
   tell_later(node, round, op);
   if (!round.plan.ops[o].detached && --progress.attached_ops[n] == 0) end_round(node, round.position);

@@ -40,6 +40,8 @@ struct Executor::Round {
   std::vector<std::vector<costmodel::OpId>> next;       // [op]: operations of this round that wait for it
   std::vector<std::unique_ptr<TransferRun>> transfers;  // [op]; empty for computations, and before gathering
   std::vector<std::size_t> first_waits;                 // [op]: RoundProgress::waits of a node at the start
+  /// [op]: the transfers whose bytes a node takes when it has those of this one (Op::receive_after)
+  std::vector<std::vector<std::pair<costmodel::NodeId, costmodel::OpId>>> received_next;
   std::size_t first_attached_ops = 0;
   RoundProgress progress;
   std::vector<char> started;  // [node]

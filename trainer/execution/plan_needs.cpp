@@ -220,6 +220,7 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
       const std::string got = "\"" + scenario.strategy.method->name +
                               "\", which has the unsupported operation \"" + op.name + "\"";
       needs.detached = needs.detached || op.detached;
+      if (!op.receive_after.empty()) refuse_method(got);
       if (const auto* transfer = std::get_if<Transfer>(&op.what)) {
         check_transfer(scenario, op, *transfer);
         chunks.check(op, *transfer);

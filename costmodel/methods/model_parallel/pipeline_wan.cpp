@@ -4,10 +4,11 @@
 //
 // f and b are a stage's forward and backward time of one micro-batch. t is the transfer time of a
 // micro-batch's activations, which are B_g/n · s · d elements: B_g sequences in the global batch, s tokens in
-// a sequence, and width d. A channel between neighbours carries one micro-batch at a time: the next
-// micro-batch leaves when the previous one has arrived. With equal stages and equal channels, a step takes
-//   gpipe  M(f + b) + 2(M−1)·t + (n−1)·[max(f, t) + max(b, t)]
-//   1f1b   ≥ (q+1)·R + (n−1−q·M)·max(f + b, t),   R = M(f + b) + 2(M−1)·t,  q = ⌊(n−1)/M⌋
+// a sequence, and width d; t = l + w, with the latency l and the time w of the bytes on the link. Sends do not
+// wait for acknowledgements: the bytes of a micro-batch arrive right behind those of the one before, so that
+// the latency is paid once for a queue. With equal stages and equal channels, a step takes
+//   gpipe  M(f + b) + 2(M−1)·t + (n−1)·[max(f, w) + max(b, w)]
+//   1f1b   ≥ (q+1)·R + (n−1−q·M)·max(f + b, w),   R = M(f + b) + 2(M−1)·t,  q = ⌊(n−1)/M⌋
 // gpipe makes all forward passes, then all backward passes. With 1f1b, stage i (from 0) starts M−i
 // micro-batches and then a new one after each backward pass (PipeDream-Flush, Narayanan et al. 2021): it
 // keeps the activations of min(n, M−i) micro-batches instead of n, but a micro-batch must return before
@@ -143,8 +144,8 @@ class Schedule {
     }
   }
 
-  // A stage computes a micro-batch when it has arrived and the previous one is done; the micro-batch leaves
-  // when the channel is free. An operation ends at once on nodes that do not take part in it, so a chain of
+  // A stage computes a micro-batch when it has arrived and the previous one is done; the micro-batch then
+  // leaves behind the one before. An operation ends at once on nodes that do not take part in it, so a chain of
   // operations orders only the work of the stage itself. Returns false if the micro-batch has not been sent
   // yet.
   bool add_pass(int stage, const Pass& pass) {
@@ -174,10 +175,11 @@ class Schedule {
     const Exchange exchange{
         {node(stage), node(to)},
         {{Content::activation, TrafficClass::activation, {}, scenario_.strategy.wire, elements}}};
-    std::vector<OpId> sent_after = {computed_[s]};
-    if (channel >= 0) sent_after.push_back(channel);
-    channel = add({label + ": transfer from stage " + std::to_string(stage),
-                   Transfer{Pattern::point_to_point, Collective::direct, {exchange}}, sent_after});
+    Op send = {label + ": transfer from stage " + std::to_string(stage),
+               Transfer{Pattern::point_to_point, Collective::direct, {exchange}},
+               {computed_[s]}};
+    if (channel >= 0) send.receive_after = {channel};
+    channel = add(std::move(send));
     (pass.forward ? activations_ : gradients_)[static_cast<std::size_t>(to)][i] = channel;
     return true;
   }
@@ -225,20 +227,22 @@ struct Formula {
                                    fixed.d_model * axes.bytes_per_element;
     fill.times_per_round = 2.0 * hops;
     summary.add(fill);
+    Stage<V> follow = fill;  // arrives right behind the micro-batch before
+    follow.latency_hops = constant<V>(0);
     if (fixed.schedule == PipelineSchedule::one_f_one_b) {
       const V groups = floor_of(V((n - 1) / stages));  // q
       summary.stages[0].times_per_round = 2.0 * hops * (groups + 1.0);
-      Stage<V> others_of_group = fill;
+      Stage<V> others_of_group = follow;
       others_of_group.times_per_round = (n - 1 - groups * stages) * others;
       others_of_group.hidden_forwards = others_of_group.hidden_backwards = constant<V>(1 / n);
       summary.add(others_of_group);
       summary.lower_bound = true;
     } else {
-      Stage<V> forward = fill;  // the other micro-batches follow; compute hides their transfers
+      Stage<V> forward = follow;  // the other micro-batches follow; compute hides their transfers
       forward.times_per_round = (n - 1) * others;
       forward.hidden_forwards = constant<V>(1 / n);
       summary.add(forward);
-      Stage<V> backward = fill;
+      Stage<V> backward = follow;
       backward.times_per_round = (n - 1) * others;
       backward.hidden_backwards = constant<V>(1 / n);
       summary.add(backward);

@@ -69,24 +69,29 @@ TEST_CASE("fsdp: the norms outside of the layers are in the first and in the las
 
 namespace {
 
-Scenario pipeline(PipelineSchedule schedule, int sites, int micro_batches, double bytes_per_s) {
+Scenario pipeline(PipelineSchedule schedule, int sites, int micro_batches, double bytes_per_s,
+                  double latency_s = 0.001) {
   Scenario scenario = tests::ideal_scenario("pipeline_wan", sites);
   scenario.model.layers = 7;
   scenario.workload.global_batch_sequences = 14;
   scenario.workload.tokens = 14 * 10 * 2;
   scenario.strategy.schedule = schedule;
   scenario.strategy.micro_batches = micro_batches;
-  scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, 0.001);
+  scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, latency_s);
   return scenario;
 }
 
 }  // namespace
 
-TEST_CASE("pipelines: gpipe with any numbers of stages and micro-batches, from slow to fast links") {
+TEST_CASE("pipelines: gpipe with any numbers of stages and micro-batches, from slow to fast and long links") {
   for (const int sites : {2, 3, 4, 7}) {
     for (const int micro_batches : {1, 2, 7, 14}) {
-      for (const double bytes_per_s : {1e4, 1e6, 4e6, 1e9})
-        check_times(pipeline(PipelineSchedule::gpipe, sites, micro_batches, bytes_per_s));
+      for (const double bytes_per_s : {1e4, 1e6, 4e6, 1e9}) {
+        for (const double latency_s : {0.0, 0.001, 0.4, 30.0}) {
+          INFO(sites, " ", micro_batches, " ", bytes_per_s, " ", latency_s);
+          check_times(pipeline(PipelineSchedule::gpipe, sites, micro_batches, bytes_per_s, latency_s));
+        }
+      }
     }
   }
 }
@@ -94,10 +99,11 @@ TEST_CASE("pipelines: gpipe with any numbers of stages and micro-batches, from s
 TEST_CASE("pipelines: 1f1b takes as long as gpipe without transfers, and at least its bound with them") {
   for (const int sites : {2, 3, 4, 7}) {
     for (const int micro_batches : {1, 2, 7, 14}) {
-      for (const double bytes_per_s : {1e4, 1e6, 4e6, 1e12}) {
-        INFO(sites, " ", micro_batches, " ", bytes_per_s);
+      for (const auto& [bytes_per_s, latency_s] :
+           {std::pair(1e4, 0.001), {1e6, 0.001}, {4e6, 0.001}, {1e6, 0.4}, {4e6, 30.0}, {1e12, 0.0}}) {
+        INFO(sites, " ", micro_batches, " ", bytes_per_s, " ", latency_s);
         const auto report = [&](PipelineSchedule schedule) {
-          Scenario scenario = pipeline(schedule, sites, micro_batches, bytes_per_s);
+          Scenario scenario = pipeline(schedule, sites, micro_batches, bytes_per_s, latency_s);
           if (bytes_per_s == 1e12) scenario.platform = platforms::uniform(sites, 1e18, 1e18, 0);
           return std::pair(sim::simulate_scenario(scenario).report, closed_form(scenario));
         };

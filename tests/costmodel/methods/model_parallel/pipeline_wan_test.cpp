@@ -16,13 +16,13 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-Scenario pipeline(int sites, int micro_batches, double bytes_per_s) {
+Scenario pipeline(int sites, int micro_batches, double bytes_per_s, double latency_s = 0) {
   Scenario scenario = tests::ideal_scenario("pipeline_wan", sites);
   scenario.model.layers = 8;
   scenario.workload.global_batch_sequences = 8;
   scenario.workload.tokens = 60 * 8 * 10;
   scenario.strategy.micro_batches = micro_batches;
-  scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, 0);
+  scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, latency_s);
   return scenario;
 }
 
@@ -50,15 +50,19 @@ TEST_CASE("pipeline: on fast links only the bubble (M−1)/n remains") {
   }
 }
 
-TEST_CASE("pipeline by hand: M(f+b) + 2(M−1)t + (n−1)[max(f,t) + max(b,t)] + embedding") {
+TEST_CASE("pipeline by hand: M(f+b) + 2(M−1)(l+w) + (n−1)[max(f,w) + max(b,w)] + embedding") {
   // f = 1/12 s and b = 2/12 s; a micro-batch of 2 sequences is 268,800 bytes.
-  for (const double transfer_s : {0.01, 0.1, 0.5}) {  // shorter than f and b, between them, longer than both
-    const double f = 1.0 / 12, b = 2.0 / 12, t = transfer_s;
-    const double bytes_per_s = 2 * 10 * 6720 * 2 / t;
-    const double embedding_s = 100 * 6720 * 2 / bytes_per_s;  // all-reduce of two sites: S in each direction
-    const double expected = 4 * (f + b) + 2 * 3 * t + 3 * (std::max(f, t) + std::max(b, t)) + embedding_s;
-    CHECK(closed_form(pipeline(4, 4, bytes_per_s)).round.duration_s ==
-          doctest::Approx(expected).epsilon(1e-12));
+  for (const double l : {0.0, 0.07, 2.0}) {
+    for (const double w : {0.01, 0.1, 0.5}) {  // shorter than f and b, between them, longer than both
+      const double f = 1.0 / 12, b = 2.0 / 12;
+      const double bytes_per_s = 2 * 10 * 6720 * 2 / w;
+      // All-reduce of two sites: S in each direction, in two steps.
+      const double embedding_s = 2 * l + 100 * 6720 * 2 / bytes_per_s;
+      const double expected =
+          4 * (f + b) + 2 * 3 * (l + w) + 3 * (std::max(f, w) + std::max(b, w)) + embedding_s;
+      CHECK(closed_form(pipeline(4, 4, bytes_per_s, l)).round.duration_s ==
+            doctest::Approx(expected).epsilon(1e-12));
+    }
   }
 }
 
