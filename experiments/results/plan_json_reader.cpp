@@ -227,9 +227,9 @@ class PlanReader {
 
   // An operation may wait only for earlier ones, so that no plan can deadlock.
   [[nodiscard]] Op op(const Json& json, const std::string& where, std::int64_t index) const {
-    const JsonObject reader =
-        object(json, where,
-               {"name", "compute", "transfer", "after", "after_previous_round", "after_earlier", "detached", "receive_after"});
+    const JsonObject reader = object(json, where,
+                                     {"name", "compute", "transfer", "after", "after_previous_round",
+                                      "after_earlier", "detached", "receive_after"});
     Op op;
     op.name = reader.text("name");
     if (reader.has("compute") == reader.has("transfer"))

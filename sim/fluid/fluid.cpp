@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <simgrid/kernel/Timer.hpp>
 #include <string>
 #include <utility>
 
@@ -119,6 +118,26 @@ void Fluid::after(double delay_s, Callback callback) {
                                      });
 }
 
+// SimGrid ends a flow if its clock meets the flow's end within 1e-12 s (simgrid_engine.cpp); otherwise it
+// takes the flow as lost. It adds (end − clock) to its clock. This gives exactly `end` only if end ≤ 2·clock,
+// since the difference of two doubles within a factor of two of each other is exact (Sterbenz). While flows
+// are under way, a timer therefore goes off at twice the clock.
+void Fluid::limit_next_advance() {
+  if (simgrid_->at_twice_the_clock != nullptr) return;
+  const double clock_s = std::max(s4u::Engine::get_clock(), 1e-9);
+  simgrid_->at_twice_the_clock = simgrid::kernel::timer::Timer::set(2 * clock_s, [this] {
+    simgrid_->at_twice_the_clock = nullptr;
+    if (simgrid_->flights.size() > simgrid_->free_flights.size()) limit_next_advance();
+  });
+}
+
+// The timer would make run() advance the clock after the last flow has ended.
+void Fluid::stop() {
+  stopped_ = true;
+  if (simgrid_->at_twice_the_clock != nullptr) simgrid_->at_twice_the_clock->remove();
+  simgrid_->at_twice_the_clock = nullptr;
+}
+
 double Fluid::latency_s(NodeId from, NodeId to) const {
   return platform_
       .path(nodes_[static_cast<std::size_t>(from)].site, nodes_[static_cast<std::size_t>(to)].site)
@@ -147,6 +166,7 @@ Flight* Fluid::start(NodeId from, NodeId to, std::int64_t bytes, Part part, Call
   started->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
   started->comm->set_data(started);
   started->comm->start();
+  limit_next_advance();
   return started;
 }
 

@@ -52,7 +52,7 @@ class Fluid {
   /// that stays down permanently.
   void run();
   /// Ends the changes of links, so that run() can return when the last flow has ended.
-  void stop() { stopped_ = true; }
+  void stop();
 
   /// Starts a flow, which moves at once: latencies are the caller's. The pointer is valid until the flow
   /// ends. A flow costs the same whatever the number of nodes, since it has no actors or mailboxes.
@@ -83,6 +83,7 @@ class Fluid {
             nodes_[static_cast<std::size_t>(pair.second)].site};
   }
   void make_links(const std::map<Pair, double>& caps);
+  void limit_next_advance();
   void drain();
   /// The time on the clock of the changes, in seconds.
   [[nodiscard]] double changes_clock_s() const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <simgrid/kernel/Timer.hpp>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -54,6 +55,7 @@ struct Fluid::Simgrid {
 
   std::deque<Flight> flights;  // a deque keeps addresses valid
   std::vector<Flight*> free_flights;
+  simgrid::kernel::timer::Timer* at_twice_the_clock = nullptr;  // see Fluid::limit_next_advance
   s4u::CommPtr landed;  // the flow that ended last; SimGrid still uses it during its callback
 
   s4u::Link* link(const std::string& name, double bytes_per_s) {

@@ -1,7 +1,7 @@
 """Properties that the answers of fomoe must have with every method, whatever the numbers of the scenario are.
 
-Each property is a row (name, expected value, actual value, tolerance), as in differential_test.py. The second implementation of
-reference.py knows eight methods; these properties need no second implementation, so that they hold for all.
+Each property is a row (name, expected value, actual value, tolerance), as in differential_test.py. They need no second
+implementation, so that they also hold where reference.py knows no formula.
 """
 
 import itertools

@@ -7,6 +7,8 @@ Where the documentation leaves a choice open, a comment that begins with "Ambigu
 import math
 import re
 
+import methods
+
 UNITS = {"bps": 1 / 8, "Gbps": 1e9 / 8, "ms": 1e-3, "s": 1.0, "TFLOPS": 1e12}
 BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "int2": 2}  # int: and a scale per 256 values
 
@@ -28,7 +30,8 @@ class Scenario:
             model[key] for key in ("d_model", "layers", "experts", "active_experts", "d_expert", "vocabulary", "sequence_length"))
         self.method, self.sites, self.collective = plan["method"], platform["sites"], plan.get("collective", "ring")
         # Optimiser steps = ceil(tokens / batch) and rounds = ceil(steps / K); the last round may be short.
-        self.batch, self.local_steps = work["global_batch_sequences"], 1 if self.method == "ddp" else plan.get("local_steps", 1)
+        self.batch = work["global_batch_sequences"]
+        self.local_steps = 1 if self.method in methods.EVERY_STEP else plan.get("local_steps", 1)
         self.steps = -(-work["tokens"] // (self.batch * self.sequence))
         self.rounds = -(-self.steps // self.local_steps)
         fomoe = self.method == "fomoe"
@@ -38,11 +41,23 @@ class Scenario:
             ("reshuffle_rounds", 1), ("moment1_period", 3), ("moment2_period", 6), ("outer_optimizer", "nesterov"),
             ("outer_state_on_migration", "")))
         self.transfer_state = state == "transfer"
-        self.payload_dtype = plan.get("payload_dtype", "bf16")
-        self.parameter_dtype = plan.get("parameter_dtype", self.payload_dtype if BITS[self.payload_dtype] >= 16 else "bf16")
+        self.regions, self.global_period, self.gossip_peers, self.overlap_steps, self.micro_batches = (plan.get(key, default) for key, default in (
+            ("regions", 1), ("global_period", 4), ("gossip_peers", 1), ("overlap_steps", 1), ("micro_batches", 8)))
+        self.module_levels, self.module_choices = plan.get("module_levels", 1), plan.get("module_choices", 1)
+        self.sharding = plan.get("sharding", "full_shard")
+        # A unit of fsdp is a layer, and a fragment of streaming_diloco has three.
+        self.fragments = plan.get("fragments", self.layers if self.method == "fsdp" else -(-self.layers // 3))
+        own = {"streaming_diloco": "int4", "diloco_x": "int4", "sparse_loco": "int2", "demo": "fp32"}.get(self.method, "bf16")
+        self.payload_dtype = plan.get("payload_dtype", own)
+        exact = BITS[self.payload_dtype] >= 16 and self.method not in ("sparse_loco", "demo")
+        self.parameter_dtype = plan.get("parameter_dtype", self.payload_dtype if exact else "bf16")
+        self.bits = BITS[self.payload_dtype]
         # Mean bytes of one value on the wire; the closed form does not round scales up to whole blocks.
-        self.payload, self.parameter = (BITS[name] / 8 + (4 / 256 if name[:3] == "int" else 0)
-                                        for name in (self.payload_dtype, self.parameter_dtype))
+        self.payload, self.parameter, self.dispatch = (
+            BITS[name] / 8 + (4 / 256 if name[:3] == "int" else 0)
+            for name in (self.payload_dtype, self.parameter_dtype, plan.get("dispatch_dtype", self.payload_dtype)))
+        if plan.get("dispatch_dtype") == "fp8":  # Ambiguous: with a scale per 128 values, as in DeepSeek-V3
+            self.dispatch += 4 / 128
         self.local_experts = self.overlap * self.experts // self.sites  # N_le = (O_e / M) N_e, which must be a whole number
         # Bytes per second of a site's link in each direction that are left for payload, and the one-way latency.
         left = platform.get("rate_factor", 1) * network.get("bandwidth_efficiency", 1) * (1 - network.get("background_share", 0))
@@ -85,72 +100,65 @@ def flops_per_token(s, accounting="mechanism"):
 
 def memory(s):
     """Returns the steady bytes of one site: 18 per parameter, plus 4 for each value of the outer optimiser's state."""
-    held = site_elements(s)[2] * s.gpus  # each GPU of a site has a replica
-    states = {"nesterov": 2, "adam": 3, "yogi": 3}.get(s.optimiser, 0)  # an anchor, and the moments
-    states = states if s.method in ("diloco", "dept", "fomoe") else int(s.method == "fedavg")
+    counts, (dense, sparse, held) = parameters(s), site_elements(s)
+    if s.method in ("expert_parallel_wan", "remote_experts"):
+        held = counts["total"] - counts["expert"] + counts["expert"] // s.sites
+    elif s.method == "pipeline_wan":  # Ambiguous: the norms beside the layers are divided as the layers are.
+        held = (counts["total"] - counts["embedding"]) / s.sites + counts["embedding"]
+    elif s.method == "fsdp":
+        held = counts["total"] / (1 if s.sharding == "hybrid_shard" else s.sites)
+    held *= 1 if s.method == "fsdp" else s.gpus  # each GPU of a site has a replica, unless GPUs shard the model
+    states = methods.STATES.get(s.method, 0)
+    if s.method in ("diloco", "dept", "fomoe"):  # an anchor, and the moments
+        states = {"nesterov": 2, "adam": 3, "yogi": 3}.get(s.optimiser, 0)
     outer = 4.0 * states * (held - (s.vocabulary * s.d * s.gpus if s.method == "dept" else 0))
     on_host = s.compute.get("outer_state_on") == "host"  # Ambiguous: the replicas of a site share one copy on the host.
-    return {"weights": 2.0 * held, "master_weights": 4.0 * held, "moments": 8.0 * held, "gradients": 4.0 * held, "outer_state":
-            0.0 if on_host else outer, "host": outer / s.gpus if on_host else 0.0, "total": 18.0 * held + (0.0 if on_host else outer)}
-
-
-def wire(s):
-    """Returns the mean bytes per round of a synchronised element and of a migrated element."""
-    fixed = {"ddp": s.payload, "local_sgd": s.parameter, "local_adamw": 3 * s.parameter,
-             "fedavg": (s.payload + s.parameter) / 2,  # pseudo-gradients to the server, parameters back
-             "des_loc": s.parameter * (1 + (s.rounds // s.moment1 + s.rounds // s.moment2) / s.rounds)}
-    if s.method in fixed:
-        return fixed[s.method], 0.0
-    averaged = {"average": s.parameter, "local_adamw": 3 * s.parameter}.get(s.optimiser, s.payload)
-    # AdamW moments never migrate; the outer moments migrate with the parameters if the scenario says so.
-    outer = {"nesterov": 1, "adam": 2, "yogi": 2}.get(s.optimiser, 0) if s.transfer_state else 0
-    return averaged, s.parameter * (1 + outer)
-
-
-def sent_bytes(s):
-    """Returns the mean bytes that a site sends per round: equations dense_bytes_cost and sparse_bytes_cost."""
-    (dense, sparse, _), (averaged, migrated), m, o = site_elements(s), wire(s), s.sites, s.overlap
-    dense -= s.vocabulary * s.d if s.method == "dept" else 0  # each site keeps its own embedding
-    # Ambiguous: gamma = 1 / T even if T does not divide the number of rounds, although only floor(rounds / T) rounds
-    # migrate. The moments of des_loc above are counted with floor.
-    gamma = 1 / s.period if s.random else 0.0
-    held = sparse * o / m
-    return {"dense": 2 * (m - 1) / m * averaged * dense, "expert_sync": 2 * (o - 1) / o * averaged * held,
-            "migration": gamma * (1 - o / m) * migrated * held}
+    moments = 4 if s.method == "demo" else 8  # one momentum instead of AdamW's two moments
+    table = {"weights": 2.0 * held, "master_weights": 4.0 * held, "moments": moments * held}
+    if s.sharding == "shard_grad_op":  # Ambiguous: each GPU of a site keeps the weights that its site does not gather.
+        table["weights"] *= s.gpus
+    if s.method in ("fsdp", "pipeline_wan"):  # which also keep gathered units, and activations
+        return table
+    table |= {"gradients": 4.0 * held, "outer_state": 0.0 if on_host else outer, "host": outer / s.gpus if on_host else 0.0}
+    return table | {"total": sum(value for name, value in table.items() if name != "host")}
 
 
 def step_time(s):
     """Returns the seconds of a step at the slowest site and the mean over the sites; sequences are dealt out evenly."""
+    flops = flops_per_token(s)
+    # The hosts of remote experts keep nothing of a forward pass, and repeat it in the backward pass.
+    more = 1 + flops["expert"] / 3 / (flops["total"] + flops["recomputed"]) if s.method == "remote_experts" else 1
+    # Only the first site of centralised training computes.
+    sites = 1 if s.method == "centralised" else s.sites
     if "step_time" in s.compute:
-        return (quantity(s.compute["step_time"]),) * 2
+        seconds = quantity(s.compute["step_time"]) * more
+        return seconds, seconds * sites / s.sites
     rate = s.compute["mfu"] * quantity(s.compute["peak_flops"]) * s.gpus
-    per_sequence = s.sequence * flops_per_token(s)["total"] / rate
-    return -(-s.batch // s.sites) * per_sequence, s.batch / s.sites * per_sequence
+    per_sequence = s.sequence * flops["total"] * more / rate
+    return -(-s.batch // sites) * per_sequence, s.batch / s.sites * per_sequence
 
 
-def transfer_time(s):
-    """Returns the seconds of the mean round's transfers between equal sites: hops x latency + bytes / port."""
-    if s.sites == 1:
-        return 0.0
-    sent = sent_bytes(s)
-    if s.method == "fedavg":
-        # The M - 1 other sites send to the server, then the server sends to them; one latency each.
-        elements, peers = parameters(s)["total"], s.sites - 1
-        gather = s.payload * elements * max(1 / s.up, peers / s.down)
-        return 2 * s.latency + gather + s.parameter * elements * max(peers / s.up, 1 / s.down)
-    hops = 2 * (s.sites - 1) if s.collective == "ring" else 2
-    migrations = 1 / s.period if s.random and s.overlap < s.sites else 0
-    return (hops + migrations) * s.latency + sum(sent.values()) / min(s.up, s.down)
+def mean_round(s):
+    """Returns the methods.Round of the scenario."""
+    flops, (dense, sparse, _) = flops_per_token(s), site_elements(s)
+    s.forward = flops["total"] / 3 / (flops["total"] + flops["recomputed"])  # its share of a step
+    return methods.ROUNDS[s.method](s, dense, sparse, step_time(s)[0])
+
+
+def sent_bytes(s):
+    """Returns the mean bytes that a site sends per round, by category."""
+    return {"dense": 0.0, "expert_sync": 0.0, "migration": 0.0, "activations": 0.0} | mean_round(s).sent
 
 
 def report(s):
-    """Returns the closed form's answer for equal sites, ideal hosts and no overlap of transfers with steps."""
+    """Returns the closed form's answer for equal sites and ideal hosts."""
     (slowest, mean), sent, tokens = step_time(s), sum(sent_bytes(s).values()), s.steps * s.batch * s.sequence
-    wall, busy = s.steps * slowest + s.rounds * transfer_time(s), s.steps * mean
+    one = mean_round(s)
+    wall, busy = s.steps * slowest + s.rounds * (one.exposed + one.idle), s.steps * mean
     return {"wall_clock_s": wall, "compute_utilization": busy / wall, "tokens_per_s": tokens / wall, "optimizer_steps": s.steps,
             "bytes_sent_per_site_per_round": sent, "bytes_per_token": sent * s.sites * s.rounds / tokens,
             "flops_per_token": flops_per_token(s)["total"], "round.count": s.rounds, "round.duration_s": wall / s.rounds,
-            "round.compute_s": busy / s.rounds, "round.exposed_communication_s": transfer_time(s)}
+            "round.compute_s": busy / s.rounds, "round.exposed_communication_s": one.exposed}
 
 
 def chunk_bytes(s, parts):

@@ -52,8 +52,8 @@ class StepBuilder {
           transfer("combine again " + name, layer, false);
         }
         transfer("combine backward " + name, layer, true, traffic_.stateless_experts ? 2 : 1);
-        // With activation checkpointing, the backward pass includes the repeated forward pass.
-        if (traffic_.stateless_experts && !repeats_)
+        // A repeated forward pass of activation checkpointing is a part of the backward pass.
+        if (traffic_.stateless_experts)
           compute_experts("experts forward again " + name, Work::forward, layer);
         compute_experts("experts backward " + name, Work::backward, layer);
         transfer("dispatch backward " + name, layer, false);

@@ -105,10 +105,8 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   summary.add(gradients);
 
   // In each layer the busiest site computes more rows than the mean, and the other sites wait for it.
-  // A forward pass that experts run again takes as long as the first one, which is a third of the step's
-  // FLOPs.
-  const bool again = stateless_experts && !fixed.activation_checkpointing;
-  const double passes = again ? 1 + kForwardShare : 1;
+  // A forward pass that experts run again takes as long as the first one.
+  const double passes = stateless_experts ? 1 + forward_share(fixed.repeated_share) : 1;
   summary.compute_factor = constant<V>(1 + fixed.expert_compute_share * (passes * fixed.sent_rows - 1));
   summary.idle_factor =
       constant<V>(passes * fixed.expert_compute_share * (fixed.busiest_rows - fixed.sent_rows));

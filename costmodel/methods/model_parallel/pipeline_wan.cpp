@@ -4,9 +4,9 @@
 //
 // f and b are a stage's forward and backward time of one micro-batch. t is the transfer time of a
 // micro-batch's activations, which are B_g/n · s · d elements: B_g sequences in the global batch, s tokens in
-// a sequence, and width d; t = l + w, with the latency l and the time w of the bytes on the link. Sends do not
-// wait for acknowledgements: the bytes of a micro-batch arrive right behind those of the one before, so that
-// the latency is paid once for a queue. With equal stages and equal channels, a step takes
+// a sequence, and width d; t = l + w, with the latency l and the time w of the bytes on the link. Sends do
+// not wait for acknowledgements: the bytes of a micro-batch arrive right behind those of the one before, so
+// that the latency is paid once for a queue. With equal stages and equal channels, a step takes
 //   gpipe  M(f + b) + 2(M−1)·t + (n−1)·[max(f, w) + max(b, w)]
 //   1f1b   ≥ (q+1)·R + (n−1−q·M)·max(f + b, w),   R = M(f + b) + 2(M−1)·t,  q = ⌊(n−1)/M⌋
 // gpipe makes all forward passes, then all backward passes. With 1f1b, stage i (from 0) starts M−i
@@ -145,9 +145,9 @@ class Schedule {
   }
 
   // A stage computes a micro-batch when it has arrived and the previous one is done; the micro-batch then
-  // leaves behind the one before. An operation ends at once on nodes that do not take part in it, so a chain of
-  // operations orders only the work of the stage itself. Returns false if the micro-batch has not been sent
-  // yet.
+  // leaves behind the one before. An operation ends at once on nodes that do not take part in it, so a chain
+  // of operations orders only the work of the stage itself. Returns false if the micro-batch has not been
+  // sent yet.
   bool add_pass(int stage, const Pass& pass) {
     const auto s = static_cast<std::size_t>(stage), i = static_cast<std::size_t>(pass.micro_batch);
     const bool first = pass.forward ? stage == 0 : stage == stages_ - 1;

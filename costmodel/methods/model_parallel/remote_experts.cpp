@@ -6,9 +6,10 @@
 // on one of the M sites and is never synchronised. Each site sends B bytes per step:
 //   B = 5·L · tokens·k·d·bytes · (M−1)/M   +   2(M−1)/M · S_dense
 // L is the number of MoE layers, `tokens` the number of tokens of the site in a step, d the width d_model,
-// `bytes` the size of an element, and S_dense the size of the dense gradients. Assumption: dense gradients
-// are all-reduced in every step. The paper trains asynchronously and does not say how sites agree on the
-// dense part. In this model, a site waits for the answers to its requests.
+// `bytes` the size of an element, and S_dense the size of the dense gradients. With activation checkpointing,
+// requests of the forward pass are sent twice: 7·L instead of 5·L, and 10 instead of 8 FLOPs per parameter.
+// Assumption: dense gradients are all-reduced in every step. The paper trains asynchronously and does not say
+// how sites agree on the dense part. In this model, a site waits for the answers to its requests.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/model_parallel/expert_traffic.hpp"
 

@@ -78,8 +78,8 @@ constexpr Key kKeys[] = {
     {"strategy", "overlap_steps", Kind::count, "", "1 for streaming_diloco, otherwise 0",
      "number of local steps with which a synchronisation may overlap, with streaming_diloco", "4", 1e12, 0},
     {"strategy", "fragments", Kind::count, "",
-     "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, otherwise "
-     "1",
+     "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, one layer "
+     "per unit for fsdp, otherwise 1",
      "number of parts of the model that are synchronised in turn; their transfers overlap with local steps "
      "for streaming_diloco, and with the backward pass for ddp",
      "4", kMaxLayers},
@@ -139,13 +139,18 @@ constexpr Key kKeys[] = {
      "shard_grad_op keeps gathered parameters during the step; hybrid_shard shards inside each site only",
      "\"full_shard\""},
     {"strategy", "payload_dtype", Kind::choice, "",
-     "the method's format: int4 for diloco_x and streaming_diloco, int2 for sparse_loco, bf16 for others",
-     "number format on the wire; int8, int4 and int2 have one fp32 scale per 256 values", "\"bf16\""},
+     "the method's format: int4 for diloco_x and streaming_diloco, int2 without scales for sparse_loco, fp32 "
+     "for demo, bf16 for others",
+     "number format on the wire; int8, int4 and int2 have one fp32 scale per 256 values, unless only "
+     "selected "
+     "values are sent",
+     "\"bf16\""},
     {"strategy", "parameter_dtype", Kind::choice, "",
      "payload_dtype if it has at least 16 bits and there is no compression, otherwise bf16",
      "number format of parameters, moments and outer state on the wire", "\"bf16\""},
     {"strategy", "dispatch_dtype", Kind::choice, "", "payload_dtype",
-     "number format of what is sent to experts, with expert_parallel_wan; what comes back has payload_dtype",
+     "number format of what is sent to experts, with expert_parallel_wan; fp8 has one fp32 scale per 128 "
+     "values; what comes back has payload_dtype",
      "\"fp8\""},
     {"strategy", "overlap_dispatch", Kind::boolean, "false", "",
      "whether a site computes two halves of its batch in turn, so that the activations of one half travel to "

@@ -200,6 +200,9 @@ TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leav
        at + "[1].after_earlier[0].rounds_back: got 0; expected a whole number from 1 to"},
       {ops + "/1/after_earlier", json::array({2}),
        at + "[1].after_earlier[0]: got number; expected an object"},
+      {ops + "/1/receive_after", json::array({0}),
+       at + "[1].receive_after: got an operation without a receiver; expected a transfer with the pattern "
+            "point_to_point"},
       {payload + "/bytes", -1, payload_at + ".bytes: got -1; expected a whole number from 0 to"},
       {payload + "/elements", 5,
        payload_at + ".bytes: got both bytes and elements; expected only one of them"},

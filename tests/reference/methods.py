@@ -1,0 +1,218 @@
+"""What a site sends in the mean round of each method, and how long the sites wait for it, written from the papers of the methods.
+
+All sites are equal. T is the time of a transfer, t that of a step, M the number of sites, and K the number of steps of a round.
+Where the documentation leaves a choice open, a comment that begins with "Ambiguous" states the choice that fomoe makes.
+"""
+
+import collections
+
+# Values of 4 bytes that a method keeps for each parameter outside of AdamW.
+STATES = {
+    "fedavg": 1, "async_diloco": 1,  # the parameters that the round began with
+    "diloco": 2, "hierarchical_diloco": 2, "dept": 2, "fomoe": 2, "di_paco": 2,  # these, and Nesterov's momentum
+    "streaming_diloco": 2, "gossip": 2, "noloco": 2,
+    "sparse_loco": 2,  # these, and the error feedback
+    "diloco_x": 3,  # these, momentum, and the error feedback of int4
+    "eager_diloco": 4,  # these, momentum, the own pseudo-gradient that was applied, and the mean that arrives
+}
+EVERY_STEP = ("centralised", "ddp", "demo", "fsdp", "expert_parallel_wan", "remote_experts", "pipeline_wan")
+# The bytes by category; the seconds of transfers that no computation hides, and those of waiting for other sites' computations.
+Round = collections.namedtuple("Round", "sent exposed idle", defaults=(0.0,))
+
+
+def ring_factor(n):
+    """Bytes that each of n sites sends for one byte of an all-reduce."""
+    return 2 * (n - 1) / n
+
+
+def hops(s, n=None):
+    """One-way latencies of an all-reduce among n sites."""
+    n = n or s.sites
+    return 0 if n == 1 else 2 * (n - 1) if s.collective == "ring" else 2
+
+
+def seconds(s, latencies, sent):
+    return latencies * s.latency + sent / min(s.up, s.down)
+
+
+def both(s, factor, dense, sparse):
+    """The bytes of the dense part and of all experts, each `factor` times."""
+    return {"dense": factor * dense, "expert_sync": factor * sparse}
+
+
+def averaged(s, bytes_per_element, dense, sparse, times=1.0):
+    """An all-reduce among all sites that no steps hide, in a share `times` of the rounds."""
+    sent = both(s, ring_factor(s.sites) * bytes_per_element, dense, sparse)
+    return Round({name: times * value for name, value in sent.items()}, times * seconds(s, hops(s), sum(sent.values())))
+
+
+def whole_model(s, dense, sparse, step):
+    """What is averaged: gradients, pseudo-gradients, parameters, or these and both moments (des_loc: in some rounds)."""
+    copies = {"local_adamw": 3, "des_loc": 1 + (s.rounds // s.moment1 + s.rounds // s.moment2) / s.rounds}.get(s.method, 1)
+    averages_parameters = s.method in ("local_sgd", "local_adamw", "des_loc")
+    own = s.vocabulary * s.d if s.method == "dept" else 0  # each site keeps its own embedding
+    return averaged(s, copies * (s.parameter if averages_parameters else s.payload), dense - own, sparse)
+
+
+def fomoe(s, dense, sparse, step):
+    """The equations dense_bytes_cost and sparse_bytes_cost."""
+    m, o = s.sites, s.overlap
+    averaged_bytes = {"average": s.parameter, "local_adamw": 3 * s.parameter}.get(s.optimiser, s.payload)
+    # AdamW moments never migrate; the outer moments migrate with the parameters if the scenario says so.
+    moments = {"nesterov": 1, "adam": 2, "yogi": 2}.get(s.optimiser, 0) if s.transfer_state else 0
+    # Ambiguous: gamma = 1 / T even if T does not divide the number of rounds, although only floor(rounds / T) rounds
+    # migrate. The moments of des_loc above are counted with floor.
+    gamma, held = 1 / s.period if s.random else 0.0, sparse * o / m
+    sent = {"dense": ring_factor(m) * averaged_bytes * dense, "expert_sync": ring_factor(o) * averaged_bytes * held,
+            "migration": gamma * (1 - o / m) * s.parameter * (1 + moments) * held}
+    return Round(sent, seconds(s, hops(s) + (gamma if o < m else 0), sum(sent.values())))
+
+
+def centralised(s, dense, sparse, step):
+    return Round({}, 0.0)
+
+
+def through_server(s, dense, sparse, step):
+    """The M - 1 other sites send to the server at the first site, then the server sends to them; one latency each."""
+    peers = s.sites - 1
+    gather, reply = s.payload * (dense + sparse), s.parameter * (dense + sparse)
+    exposed = 2 * s.latency + gather * max(1 / s.up, peers / s.down) + reply * max(peers / s.up, 1 / s.down) if peers else 0.0
+    return Round(both(s, peers / s.sites * (s.payload + s.parameter), dense, sparse), exposed)
+
+
+def one_round_late(s, dense, sparse, step):
+    """The steps of the next round hide the all-reduce. No steps hide the last one."""
+    sent, transfer, _ = averaged(s, s.payload, dense, sparse)
+    hidden = sum(min(transfer, min(s.local_steps, s.steps - begun * s.local_steps) * step) for begun in range(1, s.rounds))
+    return Round(sent, transfer - hidden / s.rounds)
+
+
+def hierarchical_diloco(s, dense, sparse, step):
+    """Parameters inside of each region, and pseudo-gradients among all sites in every global_period-th round."""
+    share, n = s.rounds // s.global_period / s.rounds, s.sites // s.regions
+    everywhere = averaged(s, s.payload, dense, sparse, share)
+    inside = both(s, (1 - share) * ring_factor(n) * s.parameter, dense, sparse)
+    sent = {name: value + inside[name] for name, value in everywhere.sent.items()}
+    return Round(sent, everywhere.exposed + seconds(s, (1 - share) * hops(s, n), sum(inside.values())))
+
+
+def streaming_diloco(s, dense, sparse, step):
+    """P fragments of a layer in P each, sent K / P steps apart; overlap_steps hide each one, but not the last one of the run."""
+    transfers, parts, table = [], s.fragments, s.vocabulary * s.d
+    for part in range(parts):
+        layers = range(part, s.layers, parts)
+        elements = len(layers) / s.layers * (dense + sparse - table - 2 * s.d)
+        # Ambiguous: the embedding is in the last fragment. The two norms beside the layers go with the first and the last layer.
+        elements += (table if part == parts - 1 else 0) + s.d * ((0 in layers) + (s.layers - 1 in layers))
+        transfers.append(seconds(s, hops(s), ring_factor(s.sites) * s.payload * elements))
+    hidden = [min(transfer, s.overlap_steps * step) for transfer in transfers]
+    return Round(both(s, ring_factor(s.sites) * s.payload, dense, sparse),
+                 sum(transfers) - sum(hidden) + hidden[-1] / s.rounds)
+
+
+def to_all(s, bytes_per_element, dense, sparse):
+    """Every site sends its own values to all others: an all-gather, in M - 1 steps of a ring or at once."""
+    sent = both(s, (s.sites - 1) * bytes_per_element, dense, sparse)
+    return Round(sent, seconds(s, s.sites - 1 if s.collective == "ring" else min(1, s.sites - 1), sum(sent.values())))
+
+
+def sparse_loco(s, dense, sparse, step):
+    """The largest 1/64, with a position of 12 bits each."""
+    return to_all(s, (s.bits + 12) / 8 / 64, dense, sparse)
+
+
+def demo(s, dense, sparse, step):
+    """32 of every 4096 coefficients. Ambiguous: with a position of 64 bits each, as in the authors' code."""
+    return to_all(s, (s.bits + 64) / 8 * 32 / 4096, dense, sparse)
+
+
+def gossip(s, dense, sparse, step):
+    sent = both(s, s.gossip_peers * s.parameter, dense, sparse)
+    return Round(sent, seconds(s, 1, sum(sent.values())))
+
+
+def noloco(s, dense, sparse, step):
+    """Slow weights leave when a round begins, pseudo-gradients when its steps end; both share the port until the last byte has left."""
+    elements, port, exposed = dense + sparse, min(s.up, s.down), 0.0
+    for begun in range(s.rounds):
+        steps = min(s.local_steps, s.steps - begun * s.local_steps) * step
+        left = max((s.parameter + s.payload) * elements / port, steps + s.payload * elements / port)
+        exposed += left + s.latency - steps
+    return Round(both(s, s.parameter + s.payload, dense, sparse), exposed / s.rounds)
+
+
+def di_paco(s, dense, sparse, step):
+    """Of the sites, M / choices have the same module at a level; all sites have the embedding."""
+    n, table = s.sites // s.module_choices, s.vocabulary * s.d
+    inside = both(s, ring_factor(n) * s.payload, dense - table, sparse)
+    sent = inside | {"dense": inside["dense"] + ring_factor(s.sites) * s.payload * table}
+    return Round(sent, seconds(s, hops(s), sum(sent.values())))
+
+
+def fsdp(s, dense, sparse, step):
+    """One unit is gathered ahead; the network carries one collective at a time, and so does the processor with passes of units."""
+    if s.sites == 1:
+        return Round({}, 0.0)
+    table, share = s.vocabulary * s.d, (s.sites - 1) / s.sites
+    units = [(dense + sparse - table - 2 * s.d) / s.fragments] * s.fragments
+    units[0] += table + s.d
+    units[-1] += s.d
+    once = 1 if s.collective == "ring" else 1 / max(1, s.sites - 1)  # latencies of half an all-reduce, in units of M - 1
+
+    def transfer(unit, size, times=1):
+        return times * seconds(s, once * (s.sites - 1), share * size * units[unit])
+
+    gathers = {"full_shard": 2, "full_shard_no_sync": 2, "shard_grad_op": 1, "hybrid_shard": 0}[s.sharding]
+    gathered = [transfer(unit, s.parameter) if gathers else 0.0 for unit in range(s.fragments)]
+    summed = [transfer(unit, s.payload, 1 if gathers else 2) for unit in range(s.fragments)]
+    network, computed = gathered[0], 0.0
+    for unit in range(s.fragments):
+        begin = max(computed, network)
+        network = begin + (gathered[unit + 1] if unit + 1 < s.fragments else 0.0)
+        computed = begin + s.forward * step / s.fragments
+    again = gathered if gathers == 2 else [0.0] * s.fragments
+    network = computed + again[-1]
+    for unit in reversed(range(s.fragments)):
+        begin = max(computed, network) if gathers == 2 else computed
+        network = max(begin, network) + (summed[unit + 1] if unit + 1 < s.fragments else 0.0) + (again[unit - 1] if unit else 0.0)
+        computed = begin + (1 - s.forward) * step / s.fragments
+    factor = share * (gathers * s.parameter + (1 if gathers else 2) * s.payload)
+    return Round(both(s, factor, dense, sparse), max(computed, network) + summed[0] - step)
+
+
+def experts_elsewhere(s, dense, sparse, step):
+    """In every layer, forward and backward, rows of width d go to the sites of the k experts of each token, and come back."""
+    router = s.d * s.experts * s.layers
+    rows = s.batch / s.sites * s.sequence * s.active * s.d * (1 - 1 / s.sites)
+    # Back in the backward pass go the gradients; the hosts of remote experts have kept nothing and get the inputs again.
+    ways = [s.payload] * 4 if s.method == "expert_parallel_wan" else [s.payload] * 3 + [2 * s.payload]
+    if s.method == "expert_parallel_wan":
+        ways[:2] = [s.dispatch] * 2
+    if s.compute.get("activation_checkpointing"):  # the forward pass is repeated
+        ways += [ways[0], s.payload]
+    sums = averaged(s, s.payload, dense + (0 if s.skip else router), 0)
+    latency = min(1, s.sites - 1)
+    sent = sums.sent | {"activations": s.layers * rows * sum(ways)}
+    return Round(sent, sums.exposed + sum(s.layers * seconds(s, latency, rows * way) for way in ways))
+
+
+def pipeline_wan(s, dense, sparse, step):
+    """GPipe over M stages. A micro-batch follows the one before on the link, so that a queue pays the latency once."""
+    if s.sites == 1:
+        return Round({}, 0.0)
+    stages, n = s.sites, s.micro_batches
+    batch = s.batch * s.sequence * s.d * s.payload
+    link, forward, backward = batch / n / min(s.up, s.down), s.forward * step / n, (1 - s.forward) * step / n
+    duration = stages * (forward + backward) + 2 * (stages - 1) * (s.latency + link) + (n - 1) * (max(forward, link) + max(backward, link))
+    table = s.payload * s.vocabulary * s.d  # the gradient of the tied embedding, between the first and the last stage
+    sums = seconds(s, 2, table)
+    sent = {"dense": 2 / stages * table, "activations": 2 * (stages - 1) / stages * batch}
+    bubble = (stages - 1) / n * step
+    return Round(sent, duration + sums - step - bubble, bubble)
+
+
+ROUNDS = {function.__name__: function for function in (
+    centralised, hierarchical_diloco, streaming_diloco, sparse_loco, demo, gossip, noloco, di_paco, fsdp, pipeline_wan)}
+ROUNDS |= {name: whole_model for name in ("ddp", "local_sgd", "diloco", "local_adamw", "des_loc", "dept")}
+ROUNDS |= {"fomoe": fomoe, "fedavg": through_server, "async_diloco": through_server, "eager_diloco": one_round_late, "diloco_x": one_round_late,
+           "expert_parallel_wan": experts_elsewhere, "remote_experts": experts_elsewhere}
