@@ -69,6 +69,9 @@ Executor::Round& Executor::round_at(std::size_t position) {
   round->transfers.resize(ops.size());
   round->first_waits.resize(ops.size());
   round->received_next.resize(ops.size());
+  round->is_received_first.assign(ops.size(), 0);
+  for (const costmodel::Op& op : ops)
+    for (const OpId before : op.receive_after) round->is_received_first[static_cast<std::size_t>(before)] = 1;
   timeline_.op_names[position].clear();
   for (std::size_t op = 0; op < ops.size(); ++op) {
     timeline_.op_names[position].push_back(ops[op].name);
@@ -159,10 +162,12 @@ void Executor::tell_later(NodeId node, const Round& round, OpId op) {
 
 std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer, Round& round, OpId op) {
   const int nodes = static_cast<int>(plan_.nodes.size());
+  const auto o = static_cast<std::size_t>(op);
+  const bool queued = !round.plan.ops[o].receive_after.empty() || round.is_received_first[o];
   // The round owns the TransferRun, so the captured reference to the round stays valid.
   return std::make_unique<TransferRun>(
       lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.pieces}), nodes,
-      static_cast<std::int64_t>(round.position), options_.record_flows, transport_, timeline_,
+      static_cast<std::int64_t>(round.position), options_.record_flows, queued, transport_, timeline_,
       [this, &round, op](NodeId node) { finish_op(node, round, op); });
 }
 

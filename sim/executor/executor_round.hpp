@@ -42,6 +42,7 @@ struct Executor::Round {
   std::vector<std::size_t> first_waits;                 // [op]: RoundProgress::waits of a node at the start
   /// [op]: the transfers whose bytes a node takes when it has those of this one (Op::receive_after)
   std::vector<std::vector<std::pair<costmodel::NodeId, costmodel::OpId>>> received_next;
+  std::vector<char> is_received_first;  // [op]: whether Op::receive_after of a later operation names it
   std::size_t first_attached_ops = 0;
   RoundProgress progress;
   std::vector<char> started;  // [node]

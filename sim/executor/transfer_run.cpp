@@ -7,12 +7,13 @@ namespace fomoe::sim {
 using costmodel::NodeId;
 
 TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
-                         Transport& transport, costmodel::Timeline& timeline,
+                         bool queued, Transport& transport, costmodel::Timeline& timeline,
                          std::function<void(NodeId)> done)
     : channels_left_(static_cast<std::size_t>(nodes), 0),
       nodes_(nodes),
       round_(round),
       record_flows_(record_flows),
+      queued_(queued),
       transport_(transport),
       fluid_(transport.fluid()),
       timeline_(timeline),
@@ -147,9 +148,10 @@ void TransferRun::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s,
                           Ramp ramp) {
   if (abandoned_) return;
   if (wait_s <= 0) {
-    depart(channel, index);
-    fluid_.after(latency_s, [this, channel, index] { end_ready(channel, index, true); });
-    return;
+    if (!queued_) return depart(channel, index, latency_s);
+    const Flow& flow = channels_[channel].channel.flows[index];
+    return transport_.queue(flow.from, flow.to,
+                            [this, channel, index, latency_s] { depart(channel, index, latency_s); });
   }
   fluid_.after(wait_s, [this, channel, index, latency_s, ramp]() mutable {
     const Flow& flow = channels_[channel].channel.flows[index];
@@ -159,12 +161,13 @@ void TransferRun::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s,
   });
 }
 
-void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
+void TransferRun::depart(std::uint32_t channel, FlowIndex index, double latency_s) {
   if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   const Flow& flow = run.channel.flows[index];
   if (run.departures.empty()) run.departures.resize(run.channel.flows.size());
-  run.departures[index] = transport_.depart(flow.from, flow.to, flow.bytes);
+  run.departures[index] = transport_.depart(flow.from, flow.to, flow.bytes, queued_);
+  fluid_.after(latency_s, [this, channel, index] { end_ready(channel, index, true); });
 }
 
 void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender) {

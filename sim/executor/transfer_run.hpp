@@ -14,8 +14,9 @@ namespace fomoe::sim {
 class TransferRun {
  public:
   /// Calls `done(node)` once for each node that takes part. The object must outlive the last of these calls.
-  /// With `record_flows` the timeline records every flow.
-  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
+  /// With `record_flows` the timeline records every flow. If `queued`, the bytes leave behind those of
+  /// earlier queued transfers between the same nodes (Op::receive_after).
+  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, bool queued,
               Transport& transport, costmodel::Timeline& timeline,
               std::function<void(costmodel::NodeId)> done);
 
@@ -61,7 +62,7 @@ class TransferRun {
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
   void ramp_up(std::uint32_t channel, FlowIndex flow, double wait_s, double latency_s, Ramp ramp);
-  void depart(std::uint32_t channel, FlowIndex flow);
+  void depart(std::uint32_t channel, FlowIndex flow, double latency_s);
   void end_ready(std::uint32_t channel, FlowIndex flow, bool sender);
   void flow_ended(std::uint32_t channel, FlowIndex flow);
   [[nodiscard]] double wanted_s(std::uint32_t channel, FlowIndex flow) const;
@@ -73,7 +74,7 @@ class TransferRun {
   std::vector<std::uint32_t> channels_left_;  // [node]: number of channels that the node has not finished
   int nodes_;
   std::int64_t round_;
-  bool record_flows_;
+  bool record_flows_, queued_;
   bool abandoned_ = false;
   Transport& transport_;
   Fluid& fluid_;

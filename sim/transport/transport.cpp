@@ -22,6 +22,10 @@ struct Departure {
   Flight* flight = nullptr;  // nullptr if all bytes have left, or if sending has stopped
   std::int64_t sent = 0;     // bytes that have left when sending ended
   double sent_at_s = 0;      // when sending ended
+  Transport::Callback left;  // called once, when the last byte has left
+  void leave() {
+    if (left) std::exchange(left, nullptr)();
+  }
 };
 
 namespace {
@@ -70,6 +74,7 @@ double Transport::longer_ramp_s(NodeId from, NodeId to, Ramp& ramp) {
 
 void Transport::cancel_all() {
   fluid_.cancel_all();
+  queues_.clear();
   std::fill(sending_.begin(), sending_.end(), 0);
   std::fill(receiving_.begin(), receiving_.end(), 0);
   connections_.close_all();
@@ -112,8 +117,20 @@ void Transport::send(NodeId from, NodeId to, std::int64_t bytes, std::shared_ptr
   begin({from, to}, bytes, Part::whole, std::move(ended));
 }
 
-std::shared_ptr<Departure> Transport::depart(NodeId from, NodeId to, std::int64_t bytes) {
+void Transport::queue(NodeId from, NodeId to, Callback depart) {
+  std::deque<Callback>& queue = queues_[{from, to}];
+  queue.push_back(std::move(depart));
+  if (queue.size() == 1) Callback(queue.front())();
+}
+
+std::shared_ptr<Departure> Transport::depart(NodeId from, NodeId to, std::int64_t bytes, bool queued) {
   auto departure = std::make_shared<Departure>();
+  if (queued)
+    departure->left = [this, pair = Pair{from, to}] {
+      std::deque<Callback>& queue = queues_[pair];
+      if (!queue.empty()) queue.pop_front();
+      if (!queue.empty()) Callback(queue.front())();
+    };
   departure->from = from;
   departure->to = to;
   departure->bytes = bytes;
@@ -121,6 +138,7 @@ std::shared_ptr<Departure> Transport::depart(NodeId from, NodeId to, std::int64_
     departure->flight = nullptr;
     departure->sent = departure->bytes;
     departure->sent_at_s = fluid_.now();
+    departure->leave();
   });
   return departure;
 }
@@ -136,7 +154,8 @@ void Transport::arrive(Departure& departure, Callback arrived) {
   const Pair pair{departure.from, departure.to};
   const std::int64_t in_flight = departure.sent, rest = departure.bytes - in_flight;
   const auto last_part = [this, pair, in_flight, rest, sent_at_s = departure.sent_at_s,
-                          arrived = std::move(arrived)] {
+                          arrived = std::move(arrived), left = std::exchange(departure.left, nullptr)] {
+    if (left) left();
     if (in_flight == 0) return arrived();
     const double last_byte_s =
         (rest == 0 ? sent_at_s : fluid_.now()) + fluid_.latency_s(pair.first, pair.second);

@@ -19,7 +19,8 @@ TEST_CASE("transfers that are much longer than the steps before them end at thei
       costmodel::Scenario scenario = tests::ideal_scenario(method, 7);
       scenario.workload.global_batch_sequences = 259;
       scenario.strategy.local_steps = 1;
-      scenario.workload.tokens = 3 * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
+      scenario.workload.tokens =
+          3 * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
       scenario.compute = costmodel::GivenStepTime{step_s(random)};
       scenario.model.vocabulary = 1000 + drawn;
       const double up = std::pow(10, exponent(random));

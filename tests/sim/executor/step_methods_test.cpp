@@ -96,6 +96,27 @@ TEST_CASE("pipelines: gpipe with any numbers of stages and micro-batches, from s
   }
 }
 
+TEST_CASE("pipelines: a longer way of the activations is paid once, however many micro-batches queue") {
+  for (const double bytes_per_s : {1e4, 1e6, 4e6, 1e9}) {
+    for (const int micro_batches : {1, 7, 14}) {
+      Scenario scenario = pipeline(PipelineSchedule::gpipe, 4, micro_batches, bytes_per_s, 0.4);
+      scenario.workload.tokens /= 2;  // one step
+      const double equal_s = sim::simulate_scenario(scenario).report.wall_clock_s;
+      for (const double longer_s : {1e-6, 0.3, 2.0}) {
+        CAPTURE(bytes_per_s);
+        CAPTURE(micro_batches);
+        CAPTURE(longer_s);
+        Scenario unequal = scenario;
+        platforms::Path longer = scenario.platform.path(1, 2);
+        longer.latency_s += longer_s;
+        unequal.platform.paths.set(1, 2, longer);
+        CHECK(sim::simulate_scenario(unequal).report.wall_clock_s ==
+              doctest::Approx(equal_s + longer_s).epsilon(1e-5));
+      }
+    }
+  }
+}
+
 TEST_CASE("pipelines: 1f1b takes as long as gpipe without transfers, and at least its bound with them") {
   for (const int sites : {2, 3, 4, 7}) {
     for (const int micro_batches : {1, 2, 7, 14}) {
