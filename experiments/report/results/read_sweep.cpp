@@ -1,8 +1,26 @@
 #include "experiments/report/results/fields.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::report {
 
 using scenario::JsonObject;
+
+namespace {
+
+// Readers think of links in bits: "platform.bandwidth_bytes_per_s" is shown as "platform.bandwidth_Mbps".
+void show_rates_in_bits(Sweep& sweep) {
+  const std::string in_bytes = "_bytes_per_s";
+  for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
+    std::string& axis = sweep.axes[a];
+    if (!axis.ends_with(in_bytes)) continue;
+    axis.replace(axis.size() - in_bytes.size(), in_bytes.size(), "_Mbps");
+    for (Sweep::Row& row : sweep.rows)
+      if (row.values[a].is_number())
+        row.values[a] = row.values[a].get<double>() * scenario::kBitsPerByte / 1e6;
+  }
+}
+
+}  // namespace
 
 Sweep read_sweep(const std::string& path, const Json& document) {
   const JsonObject json = fields(path, "", document);
@@ -30,6 +48,7 @@ Sweep read_sweep(const std::string& path, const Json& document) {
     row.energy_kwh = known_amount(entry, "energy_kwh");
     row.perplexity = known_amount(entry, "perplexity");
   });
+  show_rates_in_bits(sweep);
   sweep.inputs = read_inputs(path, json);
   return sweep;
 }

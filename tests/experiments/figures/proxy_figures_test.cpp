@@ -1,0 +1,87 @@
+// Tests of the figures that are made of trained proxies, with rows of their own whose verdicts are known.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace {
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+constexpr const char* kHeader =
+    "run,method,sites,local_steps,expert_overlap,placement,outer_optimizer,skip_token,d_model,layers,experts,"
+    "tokens,global_batch_sequences,trainer.rate_transfer,trainer.learning_rate,seed,parameters,flops_per_token,"
+    "flops,bytes_per_site,perplexity,site_perplexity,loss,site_loss,router_entropy,load_cv,ghost_share,seconds,"
+    "resumed,device,code\n";
+
+struct Row {
+  int overlap = 4;
+  bool skip_token = false;
+  int d_model = 64, layers = 4;
+  const char* transfer = "complete_p";
+  double rate = 0.004;
+  double flops = 1e9;
+  double loss = 4;
+};
+
+/// One row for each of three seeds, whose losses differ by a hundredth at most.
+std::string rows_of(const Row& r, const char* method) {
+  static int number = 0;
+  std::string text;
+  for (int seed = 1; seed <= 3; ++seed) {
+    const double loss = r.loss + 0.001 * seed;
+    text += fmt::format("{:012x},{},4,32,{},{},{},{},{},{},16,1024,32,{},{},{},1,1,{},9,{:.6f},{:.6f},{:.6f},{:.6f},"
+                        "2,0.5,0.25,1,false,cpu,a\n",
+                        ++number, method, r.overlap, r.overlap < 4 ? "fixed" : "", "nesterov",
+                        r.skip_token, r.d_model, r.layers, r.transfer, r.rate, seed, r.flops, std::exp(loss),
+                        std::exp(loss), loss, loss);
+  }
+  return text;
+}
+
+/// The verdicts on the claims of the figure.
+std::string verdicts(const std::string& id, const std::string& rows) {
+  const Folder folder;
+  write_all(folder / "rows.csv", kHeader + rows);
+  const Ran ran = run_in(folder.path(), "fomoe reproduce " + id + " --set rows=rows.csv --output new");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json figure = json::parse(read_all(folder / ("new/" + id + ".json")));
+  std::string found;
+  for (const json& finding : figure["findings"]["claims_proxy"])
+    found += (found.empty() ? "" : ", ") + finding["verdict"].get<std::string>();
+  return found;
+}
+
+/// Runs at five rates, each twice the one before, of which `best` has the least loss.
+std::string curve(int d_model, int layers, const char* transfer, int best) {
+  std::string rows;
+  for (int step = 0; step < 5; ++step)
+    rows += rows_of({.d_model = d_model, .layers = layers, .transfer = transfer, .rate = 0.001 * (1 << step),
+                     .loss = 4 + 0.2 * std::abs(step - best)},
+                    "centralised");
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("fig-lr-transfer: a best rate that stays over widths and depths, and one that moves") {
+  const std::string rows = curve(32, 4, "complete_p", 2) + curve(64, 4, "complete_p", 2) +
+                           curve(128, 4, "complete_p", 3) + curve(64, 2, "complete_p", 0) +
+                           curve(64, 8, "complete_p", 4) + curve(32, 4, "none", 4) + curve(128, 4, "none", 1);
+  CHECK(verdicts("fig-lr-transfer", rows) == "holds, does not hold, does not hold");
+}
+
+TEST_CASE("fig-skip-token: its loss beside the same run without it, and beside full replicas of the same FLOPs") {
+  const auto rows = [](double with, double without, double full) {
+    return rows_of({.overlap = 1, .skip_token = true, .flops = 5e8, .loss = with}, "fomoe") +
+           rows_of({.overlap = 1, .flops = 1e9, .loss = without}, "fomoe") + rows_of({.flops = 1e9, .loss = full}, "diloco");
+  };
+  CHECK(verdicts("fig-skip-token", rows(4.01, 4, 4.2)) == "holds, holds");
+  CHECK(verdicts("fig-skip-token", rows(4.3, 4, 4.2)) == "does not hold, does not hold");
+}
