@@ -11,7 +11,7 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-constexpr double d = 6720, heads = 4, head = d / 4, k_half = 2, k_single = 4;
+constexpr double d = 6720, heads = 4, head = d / 4, kHalf = 2, kSingle = 4;
 
 /// divisible_shape without experts: two layers of attention and of a feed-forward block of 32 columns.
 ModelShape dense_shape() {
@@ -31,7 +31,7 @@ SiteModel counted(const ModelShape& shape) {
 /// The elements of a token in the mixer of a layer: all but the inputs of four norms, and the input, the
 /// up-projection and the activated up-projection of the feed-forward block.
 double mixer(const ModelShape& shape) {
-  return counted(shape).dense_layer_bytes_per_token / k_half - 4 * d - (d + 2 * 32);
+  return counted(shape).dense_layer_bytes_per_token / kHalf - 4 * d - (d + 2 * 32);
 }
 
 // What attention keeps: its input, queries, keys, values, and the input of its output projection.
@@ -111,29 +111,29 @@ TEST_CASE("activations of layers without attention or without a feed-forward blo
   shape.layers = shape.dense_layers = 4;
   shape.layers_without_attention = 1;
   // Three of four layers have attention.
-  CHECK(counted(shape).dense_layer_bytes_per_token == k_half * (3 * kAttention / 4 + 4 * d + d + 2 * 32));
+  CHECK(counted(shape).dense_layer_bytes_per_token == kHalf * (3 * kAttention / 4 + 4 * d + d + 2 * 32));
   shape.layers_without_ffn = 2;
   CHECK(counted(shape).dense_layer_bytes_per_token ==
-        k_half * (3 * kAttention / 4 + 4 * d + (d + 2 * 32) / 2));
+        kHalf * (3 * kAttention / 4 + 4 * d + (d + 2 * 32) / 2));
   shape.gated = true;  // gate, up-projection and their product
   CHECK(counted(shape).dense_layer_bytes_per_token ==
-        k_half * (3 * kAttention / 4 + 4 * d + (d + 3 * 32) / 2));
+        kHalf * (3 * kAttention / 4 + 4 * d + (d + 3 * 32) / 2));
 }
 
 TEST_CASE("activations of a layer with experts: scores in 32 bits, shared experts, and copies for experts") {
   ModelShape shape = tests::divisible_shape();
   const double outside = kAttention + 4 * d + d;  // with the norms, and the input of router and experts
   SiteModel model = counted(shape);
-  CHECK(model.moe_layer_bytes_per_token == k_half * outside + k_single * 8);
-  CHECK(model.bytes_per_token_and_expert == k_half * (d + 16 + 16 + d));  // copy, up, activated, answer
-  shape.identity_experts = 3;  // scores of routes without an expert
-  CHECK(counted(shape).moe_layer_bytes_per_token == k_half * outside + k_single * (8 + 3));
+  CHECK(model.moe_layer_bytes_per_token == kHalf * outside + kSingle * 8);
+  CHECK(model.bytes_per_token_and_expert == kHalf * (d + 16 + 16 + d));  // copy, up, activated, answer
+  shape.identity_experts = 3;                                            // scores of routes without an expert
+  CHECK(counted(shape).moe_layer_bytes_per_token == kHalf * outside + kSingle * (8 + 3));
   shape.shared_experts = 2;
   shape.d_shared = 24;
   shape.gated = true;
   model = counted(shape);
-  CHECK(model.moe_layer_bytes_per_token == k_half * (outside + 3 * 2 * 24) + k_single * (8 + 3));
-  CHECK(model.bytes_per_token_and_expert == k_half * (d + 3 * 16 + d));
+  CHECK(model.moe_layer_bytes_per_token == kHalf * (outside + 3 * 2 * 24) + kSingle * (8 + 3));
+  CHECK(model.bytes_per_token_and_expert == kHalf * (d + 3 * 16 + d));
 }
 
 TEST_CASE("activations outside of the layers: norms, the input of the unembedding, and logits in 32 bits") {
@@ -141,9 +141,9 @@ TEST_CASE("activations outside of the layers: norms, the input of the unembeddin
   shape.norms_per_layer = 2;
   shape.outer_norms = 1;
   const SiteModel model = counted(shape);
-  CHECK(model.outer_norm_bytes_per_token == k_half * (d + d));
-  CHECK(model.logit_bytes_per_token == k_single * 100);
-  CHECK(model.moe_layer_bytes_per_token == k_half * (kAttention + 2 * d + d) + k_single * 8);
+  CHECK(model.outer_norm_bytes_per_token == kHalf * (d + d));
+  CHECK(model.logit_bytes_per_token == kSingle * 100);
+  CHECK(model.moe_layer_bytes_per_token == kHalf * (kAttention + 2 * d + d) + kSingle * 8);
 }
 
 TEST_CASE("activations of an unknown architecture are not counted") {

@@ -85,8 +85,8 @@ TEST_CASE("hash: the rows beyond a capacity by a table of the normal distributio
   const double table[][3] = {
       {-1, 0.241971, 0.841345}, {0, 0.398942, 0.5}, {1, 0.241971, 0.158655}, {2, 0.0539910, 0.0227501}};
   for (const auto& [z, density, above] : table) {
-    CAPTURE(z);
     const double capacity = 1 + z * deviation;
+    CAPTURE(capacity);
     const LayerLoad load = layer_load(RouterModel::hash, capacity, {}, 64, 4, 64 * 1000);
     const double dropped = deviation * (density - z * above);
     CHECK(load.dropped_share == doctest::Approx(dropped).scale(0).epsilon(1e-4));

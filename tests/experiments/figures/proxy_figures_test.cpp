@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -16,8 +15,10 @@ using nlohmann::json;
 
 constexpr const char* kHeader =
     "run,method,sites,local_steps,expert_overlap,placement,outer_optimizer,skip_token,d_model,layers,experts,"
-    "tokens,global_batch_sequences,trainer.rate_transfer,trainer.learning_rate,seed,parameters,flops_per_token,"
-    "flops,bytes_per_site,perplexity,site_perplexity,loss,site_loss,router_entropy,load_cv,ghost_share,seconds,"
+    "tokens,global_batch_sequences,trainer.rate_transfer,trainer.learning_rate,seed,parameters,flops_per_"
+    "token,"
+    "flops,bytes_per_site,perplexity,site_perplexity,loss,site_loss,router_entropy,load_cv,ghost_share,"
+    "seconds,"
     "resumed,device,code\n";
 
 struct Row {
@@ -36,11 +37,11 @@ std::string rows_of(const Row& r, const char* method) {
   std::string text;
   for (int seed = 1; seed <= 3; ++seed) {
     const double loss = r.loss + 0.001 * seed;
-    text += fmt::format("{:012x},{},4,32,{},{},{},{},{},{},16,1024,32,{},{},{},1,1,{},9,{:.6f},{:.6f},{:.6f},{:.6f},"
-                        "2,0.5,0.25,1,false,cpu,a\n",
-                        ++number, method, r.overlap, r.overlap < 4 ? "fixed" : "", "nesterov",
-                        r.skip_token, r.d_model, r.layers, r.transfer, r.rate, seed, r.flops, std::exp(loss),
-                        std::exp(loss), loss, loss);
+    text += fmt::format(
+        "{:012x},{},4,32,{},{},{},{},{},{},16,1024,32,{},{},{},1,1,{},9,{:.6f},{:.6f},{:.6f},{:.6f},"
+        "2,0.5,0.25,1,false,cpu,a\n",
+        ++number, method, r.overlap, r.overlap < 4 ? "fixed" : "", "nesterov", r.skip_token, r.d_model,
+        r.layers, r.transfer, r.rate, seed, r.flops, std::exp(loss), std::exp(loss), loss, loss);
   }
   return text;
 }
@@ -62,7 +63,10 @@ std::string verdicts(const std::string& id, const std::string& rows) {
 std::string curve(int d_model, int layers, const char* transfer, int best) {
   std::string rows;
   for (int step = 0; step < 5; ++step)
-    rows += rows_of({.d_model = d_model, .layers = layers, .transfer = transfer, .rate = 0.001 * (1 << step),
+    rows += rows_of({.d_model = d_model,
+                     .layers = layers,
+                     .transfer = transfer,
+                     .rate = 0.001 * (1 << step),
                      .loss = 4 + 0.2 * std::abs(step - best)},
                     "centralised");
   return rows;
@@ -77,10 +81,12 @@ TEST_CASE("fig-lr-transfer: a best rate that stays over widths and depths, and o
   CHECK(verdicts("fig-lr-transfer", rows) == "holds, does not hold, does not hold");
 }
 
-TEST_CASE("fig-skip-token: its loss beside the same run without it, and beside full replicas of the same FLOPs") {
+TEST_CASE(
+    "fig-skip-token: its loss beside the same run without it, and beside full replicas of the same FLOPs") {
   const auto rows = [](double with, double without, double full) {
     return rows_of({.overlap = 1, .skip_token = true, .flops = 5e8, .loss = with}, "fomoe") +
-           rows_of({.overlap = 1, .flops = 1e9, .loss = without}, "fomoe") + rows_of({.flops = 1e9, .loss = full}, "diloco");
+           rows_of({.overlap = 1, .flops = 1e9, .loss = without}, "fomoe") +
+           rows_of({.flops = 1e9, .loss = full}, "diloco");
   };
   CHECK(verdicts("fig-skip-token", rows(4.01, 4, 4.2)) == "holds, holds");
   CHECK(verdicts("fig-skip-token", rows(4.3, 4, 4.2)) == "does not hold, does not hold");

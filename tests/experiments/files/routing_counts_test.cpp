@@ -1,4 +1,5 @@
-// Tests of the table of routing counts: which row belongs to which layer, expert and site, and what is refused.
+// Tests of the table of routing counts: which row belongs to which layer, expert and site, and what is
+// refused.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -57,7 +58,8 @@ TEST_CASE("routing counts: layers count from the first one of the model, whose f
   costmodel::ModelShape model = model_of(4, 5);
   model.dense_layers = 1;
   CHECK(read("3,2,paris,9\n", model).at(2, 2, 1) == 9);
-  CHECK(complaint("0,2,paris,9\n", model) == "r.csv:2: layer: got \"0\"; expected a whole number from 1 to 3; for example 1");
+  CHECK(complaint("0,2,paris,9\n", model) ==
+        "r.csv:2: layer: got \"0\"; expected a whole number from 1 to 3; for example 1");
 }
 
 TEST_CASE("routing counts: what is refused, and where") {
@@ -66,9 +68,10 @@ TEST_CASE("routing counts: what is refused, and where") {
         "r.csv:2: layer: got \"2\"; expected a whole number from 0 to 1; for example 0");
   CHECK(complaint("0,0,paris,1\n0,5,paris,1\n", model) ==
         "r.csv:3: expert: got \"5\"; expected a whole number from 0 to 4; for example 0");
-  CHECK(complaint("0,0,pari,1\n", model) ==
-        "r.csv:2: site: got \"pari\"; expected one of site-0, paris, site-2; for example site-0; did you mean "
-        "paris?");
+  CHECK(
+      complaint("0,0,pari,1\n", model) ==
+      "r.csv:2: site: got \"pari\"; expected one of site-0, paris, site-2; for example site-0; did you mean "
+      "paris?");
   for (const char* count : {"-1", "1000000000001", "1.5", "", "7x", "99999999999999999999"}) {
     CAPTURE(count);
     CHECK(complaint("0,0,paris," + std::string(count) + "\n", model) ==
@@ -76,5 +79,6 @@ TEST_CASE("routing counts: what is refused, and where") {
               "\"; expected a whole number from 0 to 1000000000000; for example 0");
   }
   CHECK(complaint("0,0,paris,1\n0,0,paris,1\n", model) ==
-        "r.csv:3: layer,expert,site: got a duplicate combination; expected each combination once; for example 0,0,site-0,1200");
+        "r.csv:3: layer,expert,site: got a duplicate combination; expected each combination once; for "
+        "example 0,0,site-0,1200");
 }

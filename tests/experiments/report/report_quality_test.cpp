@@ -26,14 +26,16 @@ TEST_CASE("a run's page shows the perplexity of its quality model, or why it is 
   const json outside = simulated(folder, kOfTable + " --set strategy.local_steps=7");
   REQUIRE(outside["quality"]["known"] == false);
   CHECK(page_of(folder, "run.json")
-            .find("The perplexity is unknown, because the scenario is outside the range of the quality model: ") !=
-        std::string::npos);
+            .find("The perplexity is unknown, because the scenario is outside the range of the quality "
+                  "model: ") != std::string::npos);
 }
 
 TEST_CASE("two runs of known quality are compared by time and perplexity") {
   const Folder folder;
-  must_run(folder.path(), "fomoe simulate " + kTwoSites + kOfTable + " --set strategy.local_steps=32 --output a.json");
-  must_run(folder.path(), "fomoe simulate " + kTwoSites + kOfTable + " --set strategy.local_steps=128 --output b.json");
+  must_run(folder.path(),
+           "fomoe simulate " + kTwoSites + kOfTable + " --set strategy.local_steps=32 --output a.json");
+  must_run(folder.path(),
+           "fomoe simulate " + kTwoSites + kOfTable + " --set strategy.local_steps=128 --output b.json");
   std::vector<double> perplexities;
   for (const char* name : {"a.json", "b.json"})
     perplexities.push_back(json::parse(read_all(folder / name))["quality"]["perplexity"]);
@@ -62,11 +64,12 @@ TEST_CASE("a plan's page names its limits") {
 
 TEST_CASE("the chart of a sweep with many combinations keeps those with the shortest times") {
   const Folder folder;
-  must_run(folder.path(), "fomoe sweep " + kTwoSites +
-                              " --engine closed-form --set strategy.method=diloco"
-                              " --vary strategy.local_steps=1..2048*2"
-                              " --vary platform.bandwidth=1Mbps,2Mbps,3Mbps,5Mbps,8Mbps,13Mbps,21Mbps,34Mbps,55Mbps,89Mbps"
-                              " --output s.json");
+  must_run(folder.path(),
+           "fomoe sweep " + kTwoSites +
+               " --engine closed-form --set strategy.method=diloco"
+               " --vary strategy.local_steps=1..2048*2"
+               " --vary platform.bandwidth=1Mbps,2Mbps,3Mbps,5Mbps,8Mbps,13Mbps,21Mbps,34Mbps,55Mbps,89Mbps"
+               " --output s.json");
   const std::string page = page_of(folder, "s.json");
   CHECK(page.find("The chart shows 8 of 10 combinations of the other keys: those with the shortest times.") !=
         std::string::npos);
