@@ -128,9 +128,9 @@ struct Op {
   /// before the first one are ignored.
   std::vector<EarlierOp> after_earlier = {};
   bool detached = false;  // the node's next round starts without waiting for it
-  /// Only for point_to_point: transfers of the same round whose bytes the receiver takes first. The sender
-  /// does not wait for them, so that the bytes are already on their way, as on a connection whose sends do
-  /// not wait for acknowledgements.
+  /// Only for point_to_point with one exchange: earlier transfers of the same round between the same two
+  /// nodes, whose bytes the receiver takes first. The sender does not wait until they have arrived, as on a
+  /// connection whose sends do not wait for acknowledgements.
   std::vector<OpId> receive_after = {};
 };
 

@@ -304,7 +304,7 @@ void Executor::begin_again(NodeId node, Round& round) {
   RoundProgress& progress = round.progress;
   progress.unfinished +=
       static_cast<std::size_t>(std::count(progress.ended[n].begin(), progress.ended[n].end(), 1));
-  progress.waits[n] = round.first_waits;
+  progress.waits[n] = round.waits_at_start(node);
   std::fill(progress.ended[n].begin(), progress.ended[n].end(), 0);
   std::fill(progress.start_s[n].begin(), progress.start_s[n].end(), kNoPart);
   progress.attached_ops[n] = round.first_attached_ops;

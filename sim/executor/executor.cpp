@@ -4,6 +4,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "costmodel/plan/absences.hpp"
 #include "sim/executor/executor_round.hpp"
@@ -69,9 +70,9 @@ Executor::Round& Executor::round_at(std::size_t position) {
   round->transfers.resize(ops.size());
   round->first_waits.resize(ops.size());
   round->received_next.resize(ops.size());
-  round->is_received_first.assign(ops.size(), 0);
-  for (const costmodel::Op& op : ops)
-    for (const OpId before : op.receive_after) round->is_received_first[static_cast<std::size_t>(before)] = 1;
+  round->wait_to_leave.resize(ops.size());
+  round->has_queues =
+      std::any_of(ops.begin(), ops.end(), [](const costmodel::Op& op) { return !op.receive_after.empty(); });
   timeline_.op_names[position].clear();
   for (std::size_t op = 0; op < ops.size(); ++op) {
     timeline_.op_names[position].push_back(ops[op].name);
@@ -84,7 +85,7 @@ Executor::Round& Executor::round_at(std::size_t position) {
       reach_ = std::max(reach_, before.rounds_back);
     }
     auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what);
-    for (const OpId before : ops[op].receive_after)
+    for (const OpId before : ops[op].receive_after)  // only transfers have one
       for (const costmodel::Exchange& exchange : transfer->exchanges)
         round->received_next[static_cast<std::size_t>(before)].emplace_back(exchange.nodes.at(1),
                                                                             static_cast<OpId>(op));
@@ -92,10 +93,9 @@ Executor::Round& Executor::round_at(std::size_t position) {
     round->transfers[op] = play(*transfer, *round, static_cast<OpId>(op));
     transfer->exchanges = {};  // only their flows are needed from here on; a large model has half a million
   }
-  round->progress.waits.assign(nodes, round->first_waits);
-  for (const auto& received_next : round->received_next)
-    for (const auto& [node, next] : received_next)
-      ++round->progress.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(next)];
+  for (NodeId node = 0; node < static_cast<NodeId>(nodes); ++node)
+    round->progress.waits.push_back(round->waits_at_start(node));
+  round->progress.left.assign(ops.size(), 0);
   round->progress.ended.assign(nodes, std::vector<char>(ops.size(), 0));
   round->progress.start_s.assign(nodes, std::vector<double>(ops.size(), kNoPart));
   round->progress.attached_ops.assign(nodes, round->first_attached_ops);
@@ -162,13 +162,33 @@ void Executor::tell_later(NodeId node, const Round& round, OpId op) {
 
 std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer, Round& round, OpId op) {
   const int nodes = static_cast<int>(plan_.nodes.size());
-  const auto o = static_cast<std::size_t>(op);
-  const bool queued = !round.plan.ops[o].receive_after.empty() || round.is_received_first[o];
   // The round owns the TransferRun, so the captured reference to the round stays valid.
   return std::make_unique<TransferRun>(
       lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.pieces}), nodes,
-      static_cast<std::int64_t>(round.position), options_.record_flows, queued, transport_, timeline_,
-      [this, &round, op](NodeId node) { finish_op(node, round, op); });
+      static_cast<std::int64_t>(round.position), options_.record_flows, queue_of(round, op), transport_,
+      timeline_, [this, &round, op](NodeId node) { finish_op(node, round, op); });
+}
+
+Queue Executor::queue_of(Round& round, OpId op) {
+  if (!round.has_queues) return {};
+  const auto when_first = [this, &round, op](Fluid::Callback depart) {
+    round.wait_to_leave[static_cast<std::size_t>(op)].push_back(std::move(depart));
+    leave_if_first(round, op);
+  };
+  return {when_first, [this, &round, op] { note_left(round, op); }};
+}
+
+void Executor::leave_if_first(Round& round, OpId op) {
+  const auto o = static_cast<std::size_t>(op);
+  for (const OpId before : round.plan.ops[o].receive_after)
+    if (!round.progress.left[static_cast<std::size_t>(before)]) return;
+  for (const Fluid::Callback& depart : std::exchange(round.wait_to_leave[o], {})) depart();
+}
+
+void Executor::note_left(Round& round, OpId op) {
+  const auto o = static_cast<std::size_t>(op);
+  if (std::exchange(round.progress.left[o], 1)) return;
+  for (const auto& [receiver, next] : round.received_next[o]) leave_if_first(round, next);
 }
 
 void Executor::start_op(NodeId node, Round& round, OpId op) {
@@ -214,6 +234,8 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
     if (--progress.waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
   }
   for (const auto& [receiver, next] : round.received_next[o]) {
+    if (receiver == node)
+      note_left(round, op);  // it had no bytes, or they did not depart before they arrived
     if (receiver == node && --progress.waits[n][static_cast<std::size_t>(next)] == 0)
       start_op(node, round, next);
   }

@@ -48,6 +48,10 @@ class Executor {
   void wait_for_earlier(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void tell_later(costmodel::NodeId node, const Round& round, costmodel::OpId op);
   std::unique_ptr<TransferRun> play(const costmodel::Transfer& transfer, Round& round, costmodel::OpId op);
+  /// The place of a transfer in the queue that Op::receive_after describes.
+  Queue queue_of(Round& round, costmodel::OpId op);
+  void leave_if_first(Round& round, costmodel::OpId op);
+  void note_left(Round& round, costmodel::OpId op);
   void start_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void run_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void finish_op(costmodel::NodeId node, Round& round, costmodel::OpId op);

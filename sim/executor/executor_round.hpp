@@ -18,8 +18,9 @@ struct RoundProgress {
   std::vector<std::vector<std::size_t>> waits;
   std::vector<std::vector<char>> ended;      // [node][op]
   std::vector<std::vector<double>> start_s;  // [node][op]; kNoPart if the node takes no part in the operation
-  std::vector<std::size_t> attached_ops;     // [node]: unfinished operations that its next round waits for
-  std::size_t unfinished = 0;                // (node, operation) pairs of members that have not ended
+  std::vector<char> left;                 // [op]: all bytes of a transfer have left, if others queue behind
+  std::vector<std::size_t> attached_ops;  // [node]: unfinished operations that its next round waits for
+  std::size_t unfinished = 0;             // (node, operation) pairs of members that have not ended
 };
 
 /// A round whose transfers begin together, when it is known who takes part (attendance.cpp).
@@ -39,10 +40,12 @@ struct Executor::Round {
   costmodel::RoundPlan plan;
   std::vector<std::vector<costmodel::OpId>> next;       // [op]: operations of this round that wait for it
   std::vector<std::unique_ptr<TransferRun>> transfers;  // [op]; empty for computations, and before gathering
-  std::vector<std::size_t> first_waits;                 // [op]: RoundProgress::waits of a node at the start
+  std::vector<std::size_t> first_waits;                 // [op]: waits at the start, but for Op::receive_after
   /// [op]: the transfers whose bytes a node takes when it has those of this one (Op::receive_after)
   std::vector<std::vector<std::pair<costmodel::NodeId, costmodel::OpId>>> received_next;
-  std::vector<char> is_received_first;  // [op]: whether Op::receive_after of a later operation names it
+  bool has_queues = false;  // whether any operation has a receive_after
+  std::vector<std::vector<Fluid::Callback>>
+      wait_to_leave;  // [op]: departures that wait for transfers before it
   std::size_t first_attached_ops = 0;
   RoundProgress progress;
   std::vector<char> started;  // [node]
@@ -51,6 +54,16 @@ struct Executor::Round {
   std::map<std::pair<std::int64_t, costmodel::OpId>, std::vector<costmodel::OpId>> after_earlier;
   std::vector<char> members;  // [node]: takes part in the round
   Gathering gathering;
+
+  /// RoundProgress::waits of a node at the start.
+  [[nodiscard]] std::vector<std::size_t> waits_at_start(costmodel::NodeId node) const {
+    std::vector<std::size_t> waits = first_waits;
+    if (!has_queues) return waits;
+    for (const auto& of_op : received_next)
+      for (const auto& [receiver, behind] : of_op)
+        if (receiver == node) ++waits[static_cast<std::size_t>(behind)];
+    return waits;
+  }
 };
 
 }  // namespace fomoe::sim

@@ -7,13 +7,13 @@ namespace fomoe::sim {
 using costmodel::NodeId;
 
 TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
-                         bool queued, Transport& transport, costmodel::Timeline& timeline,
+                         Queue queue, Transport& transport, costmodel::Timeline& timeline,
                          std::function<void(NodeId)> done)
     : channels_left_(static_cast<std::size_t>(nodes), 0),
       nodes_(nodes),
       round_(round),
       record_flows_(record_flows),
-      queued_(queued),
+      queue_(std::move(queue)),
       transport_(transport),
       fluid_(transport.fluid()),
       timeline_(timeline),
@@ -22,6 +22,7 @@ TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t 
     ChannelRun run;
     run.channel = std::move(channel);
     index_flows(run);
+    flows_to_leave_ += run.channel.flows.size();
     for (NodeId node = 0; node < nodes; ++node) {
       if (step_from(run, node, 0) < run.channel.steps) ++channels_left_[static_cast<std::size_t>(node)];
     }
@@ -148,10 +149,8 @@ void TransferRun::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s,
                           Ramp ramp) {
   if (abandoned_) return;
   if (wait_s <= 0) {
-    if (!queued_) return depart(channel, index, latency_s);
-    const Flow& flow = channels_[channel].channel.flows[index];
-    return transport_.queue(flow.from, flow.to,
-                            [this, channel, index, latency_s] { depart(channel, index, latency_s); });
+    if (!queue_.when_first) return depart(channel, index, latency_s);
+    return queue_.when_first([this, channel, index, latency_s] { depart(channel, index, latency_s); });
   }
   fluid_.after(wait_s, [this, channel, index, latency_s, ramp]() mutable {
     const Flow& flow = channels_[channel].channel.flows[index];
@@ -166,7 +165,12 @@ void TransferRun::depart(std::uint32_t channel, FlowIndex index, double latency_
   ChannelRun& run = channels_[channel];
   const Flow& flow = run.channel.flows[index];
   if (run.departures.empty()) run.departures.resize(run.channel.flows.size());
-  run.departures[index] = transport_.depart(flow.from, flow.to, flow.bytes, queued_);
+  Fluid::Callback left;
+  if (queue_.left)
+    left = [this] {
+      if (--flows_to_leave_ == 0 && !abandoned_) queue_.left();
+    };
+  run.departures[index] = transport_.depart(flow.from, flow.to, flow.bytes, std::move(left));
   fluid_.after(latency_s, [this, channel, index] { end_ready(channel, index, true); });
 }
 

@@ -11,12 +11,18 @@
 
 namespace fomoe::sim {
 
+/// The place of a transfer behind others (Op::receive_after). Both are empty if it has none.
+struct Queue {
+  /// Calls back when the bytes of the transfers before this one have left.
+  std::function<void(Fluid::Callback)> when_first;
+  std::function<void()> left;  // must be called when all bytes of this transfer have left
+};
+
 class TransferRun {
  public:
   /// Calls `done(node)` once for each node that takes part. The object must outlive the last of these calls.
-  /// With `record_flows` the timeline records every flow. If `queued`, the bytes leave behind those of
-  /// earlier queued transfers between the same nodes (Op::receive_after).
-  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, bool queued,
+  /// With `record_flows` the timeline records every flow.
+  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, Queue queue,
               Transport& transport, costmodel::Timeline& timeline,
               std::function<void(costmodel::NodeId)> done);
 
@@ -74,7 +80,9 @@ class TransferRun {
   std::vector<std::uint32_t> channels_left_;  // [node]: number of channels that the node has not finished
   int nodes_;
   std::int64_t round_;
-  bool record_flows_, queued_;
+  bool record_flows_;
+  Queue queue_;
+  std::size_t flows_to_leave_ = 0;
   bool abandoned_ = false;
   Transport& transport_;
   Fluid& fluid_;

@@ -123,7 +123,7 @@ void Fluid::after(double delay_s, Callback callback) {
 // since the difference of two doubles within a factor of two of each other is exact (Sterbenz). While flows
 // are under way, a timer therefore goes off at twice the clock.
 void Fluid::limit_next_advance() {
-  if (simgrid_->at_twice_the_clock != nullptr) return;
+  if (stopped_ || simgrid_->at_twice_the_clock != nullptr) return;
   const double clock_s = std::max(s4u::Engine::get_clock(), 1e-9);
   simgrid_->at_twice_the_clock = simgrid::kernel::timer::Timer::set(2 * clock_s, [this] {
     simgrid_->at_twice_the_clock = nullptr;

@@ -74,7 +74,6 @@ double Transport::longer_ramp_s(NodeId from, NodeId to, Ramp& ramp) {
 
 void Transport::cancel_all() {
   fluid_.cancel_all();
-  queues_.clear();
   std::fill(sending_.begin(), sending_.end(), 0);
   std::fill(receiving_.begin(), receiving_.end(), 0);
   connections_.close_all();
@@ -117,20 +116,9 @@ void Transport::send(NodeId from, NodeId to, std::int64_t bytes, std::shared_ptr
   begin({from, to}, bytes, Part::whole, std::move(ended));
 }
 
-void Transport::queue(NodeId from, NodeId to, Callback depart) {
-  std::deque<Callback>& queue = queues_[{from, to}];
-  queue.push_back(std::move(depart));
-  if (queue.size() == 1) Callback(queue.front())();
-}
-
-std::shared_ptr<Departure> Transport::depart(NodeId from, NodeId to, std::int64_t bytes, bool queued) {
+std::shared_ptr<Departure> Transport::depart(NodeId from, NodeId to, std::int64_t bytes, Callback left) {
   auto departure = std::make_shared<Departure>();
-  if (queued)
-    departure->left = [this, pair = Pair{from, to}] {
-      std::deque<Callback>& queue = queues_[pair];
-      if (!queue.empty()) queue.pop_front();
-      if (!queue.empty()) Callback(queue.front())();
-    };
+  departure->left = std::move(left);
   departure->from = from;
   departure->to = to;
   departure->bytes = bytes;

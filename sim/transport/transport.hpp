@@ -2,7 +2,6 @@
 // last byte, on top of the links (sim/fluid).
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -44,11 +43,9 @@ class Transport {
     return fluid_.unequal_latencies() && fluid_.leaves_site(from, to) && fluid_.latency_s(from, to) > 0;
   }
   /// Begins to send a flow: from now on it takes all links on its way except those at the receiver. Its first
-  /// byte arrives after the latency. A `queued` flow must have been called by queue().
+  /// byte arrives after the latency. Calls `left`, if it is not empty, when the last byte has left.
   std::shared_ptr<Departure> depart(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
-                                    bool queued);
-  /// Calls `depart` when the last bytes of all earlier queued flows of the pair have left.
-  void queue(costmodel::NodeId from, costmodel::NodeId to, Callback depart);
+                                    Callback left);
   /// Stops sending, because the first byte has arrived at a receiver that is not ready yet.
   void hold(Departure& departure);
   /// Ends all flows without calling `arrived`, and closes all connections.
@@ -74,7 +71,6 @@ class Transport {
   const costmodel::NetworkModel& network_;
   Connections connections_;
   Fluid fluid_;
-  std::map<Pair, std::deque<Callback>> queues_;  // the first entry of each is the flow that is leaving
   std::vector<int> sending_, receiving_;  // [site]: flows to and from other sites that have not arrived
 };
 

@@ -7,12 +7,13 @@ using scenario::JsonObject;
 
 namespace {
 
-// Readers think of links in bits: "platform.bandwidth_bytes_per_s" is shown as "platform.bandwidth_Mbps".
+// Readers think of links in bits, and of what is inside a site in bytes: "platform.bandwidth_bytes_per_s" is
+// shown as "platform.bandwidth_Mbps".
 void show_rates_in_bits(Sweep& sweep) {
   const std::string in_bytes = "_bytes_per_s";
   for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
     std::string& axis = sweep.axes[a];
-    if (!axis.ends_with(in_bytes)) continue;
+    if (!axis.starts_with("platform.") || !axis.ends_with(in_bytes)) continue;
     axis.replace(axis.size() - in_bytes.size(), in_bytes.size(), "_Mbps");
     for (Sweep::Row& row : sweep.rows)
       if (row.values[a].is_number())

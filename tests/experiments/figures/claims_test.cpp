@@ -79,7 +79,7 @@ TEST_CASE("a setting that stands in several comparisons counts once") {
   trained[setting("x", 1, "random")] = runs({3, 3.1});
   trained[setting("x", 2, "random")] = runs({3, 3.1});
   trained[setting("x", 8, "")] = runs({2, 2.1});
-  const auto full = [](Setting s) -> std::optional<Setting> {
+  const auto full = [](const Setting& s) -> std::optional<Setting> {
     if (s.overlap == 8) return {};
     return setting("x", 8, "");
   };

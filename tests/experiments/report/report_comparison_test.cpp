@@ -178,7 +178,9 @@ TEST_CASE("plans, sweeps and targets say which scenario they are about, and wher
     for (const json& entry : provenance) lines.push_back(entry["what"]);
     must_run(folder.path(),
              "fomoe simulate " + kTwoSites + " --set platform.rate_factor=0.5 --output run.json");
-    for (const json& entry : json::parse(read_all(folder / "run.json"))["provenance"]) {
+    const json all_provenance = json::parse(
+        read_all(folder / "run.json"))["provenance"];  // the loop would not keep the document alive
+    for (const json& entry : all_provenance) {
       CAPTURE(entry);
       CHECK(std::find(provenance.begin(), provenance.end(), entry) != provenance.end());
     }

@@ -113,6 +113,35 @@ TEST_CASE("operations that wait for earlier rounds than the previous one") {
   }
 }
 
+TEST_CASE("queued transfers arrive in their order, whichever of them its sender could begin first") {
+  const Folder folder;
+  const std::string send =
+      R"("transfer": {"pattern": "point_to_point", "collective": "direct", "exchanges": [{"nodes": [0, 1],)"
+      R"( "payloads": [{"content": "activation", "traffic": "activation", "bytes": 12500000}]}]})";
+  write_all(
+      folder / "p.json",
+      R"({"schema": "fomoe.plan/1",)"
+      R"( "nodes": [{"kind": "worker", "site": 0, "sequences": 4}, {"kind": "worker", "site": 1, "sequences": 4},)"
+      R"( {"kind": "worker", "site": 2, "sequences": 4}], "groups": [],)"
+      R"( "classes": [{"count": 1, "steps": 1, "rounds": [0]}], "rounds": [{"indices": [0], "ops": [)"
+      R"({"name": "step", "compute": {"work": "whole_step", "nodes": [0]}, "after": []},)"
+      R"({"name": "first", )" +
+          send +
+          R"(, "after": [0]},)"
+          R"({"name": "second", )" +
+          send + R"(, "after": [], "receive_after": [1]}]}]})");
+  costmodel::Scenario scenario = ideal_scenario("ddp", 3);
+  for (const double longer_s : {0.0, 0.03}) {
+    scenario.platform = platforms::uniform(3, 12.5e6, 12.5e6, 0.1);
+    platforms::Path path = scenario.platform.path(1, 2);
+    path.latency_s += longer_s;
+    scenario.platform.paths.set(1, 2, path);
+    // A step of 1 s, then 0.1 s of latency and 2 s of bytes.
+    const costmodel::Plan plan = scenario::read_plan(folder / "p.json", 3);
+    CHECK(sim::simulate_plan(scenario, plan, {}).report.wall_clock_s == doctest::Approx(3.1).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("hub and spoke by hand") {
   const Folder folder;
   write_all(folder / "s.toml", kThreeSites);
@@ -201,8 +230,8 @@ TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leav
       {ops + "/1/after_earlier", json::array({2}),
        at + "[1].after_earlier[0]: got number; expected an object"},
       {ops + "/1/receive_after", json::array({0}),
-       at + "[1].receive_after: got an operation without a receiver; expected a transfer with the pattern "
-            "point_to_point"},
+       at + "[1].receive_after: got 0; expected earlier transfers between the same two nodes, with the "
+            "pattern point_to_point and one exchange, as this one"},
       {payload + "/bytes", -1, payload_at + ".bytes: got -1; expected a whole number from 0 to"},
       {payload + "/elements", 5,
        payload_at + ".bytes: got both bytes and elements; expected only one of them"},

@@ -200,7 +200,8 @@ TEST_CASE("fragments and overlap have the method's defaults, unless the scenario
              "fomoe sweep s.toml --engine closed-form --set strategy.method=streaming_diloco --vary "
              "strategy.local_steps=2,8 --output -");
   REQUIRE_MESSAGE(sweep.exit_status == 0, sweep.err);
-  for (const json& row : json::parse(sweep.out)["rows"]) {
+  const json all_rows = json::parse(sweep.out)["rows"];  // the loop would not keep the document alive
+  for (const json& row : all_rows) {
     const Ran one = run_in(folder.path(),
                            "fomoe simulate s.toml --engine closed-form --set strategy.method="
                            "streaming_diloco --output - --set strategy.local_steps=" +

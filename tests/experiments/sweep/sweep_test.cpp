@@ -356,7 +356,8 @@ TEST_CASE("costs in the rows of a sweep have their currency") {
                          "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
                          "strategy.local_steps=16,32 --set prices.gpu_hour=2.5EUR --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  for (const json& row : json::parse(ran.out)["rows"]) CHECK(row["currency"] == "EUR");
+  const json all_rows = json::parse(ran.out)["rows"];  // the loop would not keep the document alive
+  for (const json& row : all_rows) CHECK(row["currency"] == "EUR");
   const Ran mixed = run_in(source_dir(),
                            "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
                            "prices.gpu_hour=1USD,2EUR --output -");
@@ -380,6 +381,7 @@ TEST_CASE("rows of the closed form say where it is an approximation, and so does
   }
   CHECK(formula.err.find("only approximates 1 of 4 rows") != std::string::npos);
   const Ran simulated = run_in(folder.path(), command + " --engine simulated");
-  for (const json& row : json::parse(simulated.out)["rows"]) CHECK(row["closed_form_exact"].is_null());
+  const json all_rows = json::parse(simulated.out)["rows"];  // the loop would not keep the document alive
+  for (const json& row : all_rows) CHECK(row["closed_form_exact"].is_null());
   CHECK(simulated.err.find("approximates") == std::string::npos);
 }

@@ -117,6 +117,26 @@ TEST_CASE("pipelines: a longer way of the activations is paid once, however many
   }
 }
 
+TEST_CASE("pipelines: micro-batches keep their order on connections whose delays vary") {
+  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
+    for (const double bytes_per_s : {1e4, 1e6, 1e9}) {
+      for (const int term : {0, 1, 2, 3}) {
+        Scenario scenario = pipeline(schedule, 4, 14, bytes_per_s, 0.05);
+        const double ideal_s = sim::simulate_scenario(scenario).report.wall_clock_s;
+        platforms::Path longer = scenario.platform.path(1, 2);
+        longer.latency_s += 0.01;
+        scenario.platform.paths.set(1, 2, longer);
+        if (term == 1) scenario.network.jitter_s = 0.04;
+        if (term == 2) scenario.network.initial_window_bytes = 14600;
+        if (term == 3) scenario.network.tcp_window_bytes = 200e3;
+        CAPTURE(bytes_per_s);
+        CAPTURE(term);
+        CHECK(sim::simulate_scenario(scenario).report.wall_clock_s >= ideal_s * 0.98);
+      }
+    }
+  }
+}
+
 TEST_CASE("pipelines: 1f1b takes as long as gpipe without transfers, and at least its bound with them") {
   for (const int sites : {2, 3, 4, 7}) {
     for (const int micro_batches : {1, 2, 7, 14}) {
