@@ -89,6 +89,10 @@ void run_reproduce(const Arguments& arguments) {
   if (!values) return;
   const std::string folder = (*values)["output"].as<std::string>();
   const auto list = chosen((*values)["id"].as<std::vector<std::string>>().front());
+  if (folder == "-")  // with other commands this is standard output
+    throw UsageError(
+        "--output: got -; expected a folder, because each figure has two files; for example --output "
+        "results");
   if (!folder.empty()) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);

@@ -47,6 +47,11 @@ TEST_CASE("reproduce without an ID lists the figures, and a wrong ID is refused 
   const Ran wrong = run_in(source_dir(), "fomoe reproduce headlin");
   CHECK(wrong.exit_status == 2);
   CHECK(wrong.err.find("did you mean headline?") != std::string::npos);
+  const Folder folder;
+  const Ran on_stdout = run_in(folder.path(), "fomoe reproduce headline --output -");
+  CHECK(on_stdout.exit_status == 2);
+  CHECK(on_stdout.err.find("--output: got -; expected a folder") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder / "-"));
 }
 
 TEST_CASE("an assumption can be changed, and the answer states it") {
