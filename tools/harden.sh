@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Attacks the project from all sides, and prints a line for each attack: its name, exit status, time, and the last line that it
 # printed. The logs are in build/harden/SEED. A part that has succeeded is not run again with the same seed and the same sources.
-#   tools/harden.sh [--seed N] [--short] [PART…]     N is 1 by default; --short takes minutes for each part instead of an hour
+#   tools/harden.sh [--seed N] [--short] [PART…]     N is 1 by default; --short makes fewer attempts
 # Parts: reference (a second implementation, and properties), fuzz (clang 14), limits, kills, chaos, threads, sanitizers, coverage,
 # faults, tidy. All of them by default, one after the other. The seed changes reference, limits, kills, chaos and faults; fuzz draws
 # anew each time. They need a build by ./test.sh. chaos, and a part of kills, need Linux network namespaces.

@@ -25,10 +25,6 @@ constexpr std::int64_t kMostElements = 1'000'000'000'000'000, kMostRounds = 1'00
 // computed.
 constexpr std::int64_t kFewestOverlapping = 5;
 
-const std::vector<std::string> kOpKeys = {
-    "name",          "compute",  "transfer",     "after", "after_previous_round",
-    "after_earlier", "detached", "receive_after"};
-
 class PlanReader {
  public:
   PlanReader(const std::string& path, int sites)
@@ -237,21 +233,12 @@ class PlanReader {
     return one ? transfer->exchanges.front().nodes : std::vector<costmodel::NodeId>{};
   }
 
-  // The last operation queues only behind transfers between its own two nodes.
-  static void check_queue(const RoundPlan& round, const JsonObject& reader) {
-    const Op& last = round.ops.back();
-    for (const OpId before : last.receive_after) {
-      const auto ends = ends_of(last);
-      if (ends.empty() || ends != ends_of(round.ops[static_cast<std::size_t>(before)]))
-        reader.refuse("receive_after", std::to_string(before),
-                      "earlier transfers between the same two nodes, with the pattern point_to_point and one "
-                      "exchange, as this one");
-    }
-  }
-
   // An operation may wait only for earlier ones, so that no plan can deadlock.
-  [[nodiscard]] Op op(const Json& json, const std::string& where, std::int64_t index) const {
-    const JsonObject reader = object(json, where, kOpKeys);
+  [[nodiscard]] Op op(const Json& json, const std::string& where, const std::vector<Op>& before) const {
+    const auto index = static_cast<std::int64_t>(before.size());
+    const JsonObject reader = object(json, where,
+                                     {"name", "compute", "transfer", "after", "after_previous_round",
+                                      "after_earlier", "detached", "receive_after"});
     Op op;
     op.name = reader.text("name");
     if (reader.has("compute") == reader.has("transfer"))
@@ -275,9 +262,17 @@ class PlanReader {
         op.after_earlier.push_back({static_cast<OpId>(id), 1});
     if (reader.has("after_earlier")) after_earlier(reader, where, op);
     if (reader.has("detached")) op.detached = reader.boolean("detached");
-    if (reader.has("receive_after"))
-      for (const std::int64_t id : reader.counts("receive_after", 0, index - 1, earlier))
+    if (reader.has("receive_after")) {
+      const std::vector<costmodel::NodeId> ends = ends_of(op);
+      for (const std::int64_t id : reader.counts("receive_after", 0, index - 1, earlier)) {
+        if (ends.empty() || ends != ends_of(before[static_cast<std::size_t>(id)]))
+          reader.refuse(
+              "receive_after", std::to_string(id),
+              "earlier transfers between the same two nodes, with the pattern point_to_point and one "
+              "exchange, as this one");
         op.receive_after.push_back(static_cast<OpId>(id));
+      }
+    }
     return op;
   }
 
@@ -292,9 +287,7 @@ class PlanReader {
       const JsonObject reader = object(json, where, {"indices", "ops"});
       auto round = std::make_shared<RoundPlan>();
       for (const Json& entry : reader.filled_array("ops")) {
-        const auto index = static_cast<std::int64_t>(round->ops.size());
-        round->ops.push_back(op(entry, fmt::format("{}.ops[{}]", where, index), index));
-        check_queue(*round, object(entry, fmt::format("{}.ops[{}]", where, index), kOpKeys));
+        round->ops.push_back(op(entry, fmt::format("{}.ops[{}]", where, round->ops.size()), round->ops));
       }
       (void)reader.filled_array("indices");
       for (const std::int64_t index :

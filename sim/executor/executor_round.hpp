@@ -44,8 +44,8 @@ struct Executor::Round {
   /// [op]: the transfers whose bytes a node takes when it has those of this one (Op::receive_after)
   std::vector<std::vector<std::pair<costmodel::NodeId, costmodel::OpId>>> received_next;
   bool has_queues = false;  // whether any operation has a receive_after
-  std::vector<std::vector<Fluid::Callback>>
-      wait_to_leave;  // [op]: departures that wait for transfers before it
+  /// [op]: departures that wait until the bytes of the transfers before it have left
+  std::vector<std::vector<Fluid::Callback>> wait_to_leave;
   std::size_t first_attached_ops = 0;
   RoundProgress progress;
   std::vector<char> started;  // [node]

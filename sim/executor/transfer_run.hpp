@@ -11,7 +11,8 @@
 
 namespace fomoe::sim {
 
-/// The place of a transfer behind others (Op::receive_after). Both are empty if it has none.
+/// The place of a transfer among others (Op::receive_after). Both are empty if no transfer of the round
+/// queues.
 struct Queue {
   /// Calls back when the bytes of the transfers before this one have left.
   std::function<void(Fluid::Callback)> when_first;

@@ -6,11 +6,10 @@ Where the documentation leaves a choice open, a comment that begins with "Ambigu
 
 import collections
 
-# Values of 4 bytes that a method keeps for each parameter outside of AdamW.
+# Values of 4 bytes that a method keeps for each parameter outside of AdamW, unless the scenario chooses the outer optimiser.
 STATES = {
     "fedavg": 1, "async_diloco": 1,  # the parameters that the round began with
-    "diloco": 2, "hierarchical_diloco": 2, "dept": 2, "fomoe": 2, "di_paco": 2,  # these, and Nesterov's momentum
-    "streaming_diloco": 2, "gossip": 2, "noloco": 2,
+    "hierarchical_diloco": 2, "di_paco": 2, "streaming_diloco": 2, "gossip": 2, "noloco": 2,  # these, and Nesterov's momentum
     "sparse_loco": 2,  # these, and the error feedback
     "diloco_x": 3,  # these, momentum, and the error feedback of int4
     "eager_diloco": 4,  # these, momentum, the own pseudo-gradient that was applied, and the mean that arrives
@@ -157,10 +156,10 @@ def fsdp(s, dense, sparse, step):
     units = [(dense + sparse - table - 2 * s.d) / s.fragments] * s.fragments
     units[0] += table + s.d
     units[-1] += s.d
-    once = 1 if s.collective == "ring" else 1 / max(1, s.sites - 1)  # latencies of half an all-reduce, in units of M - 1
+    latencies = s.sites - 1 if s.collective == "ring" else 1
 
     def transfer(unit, size, times=1):
-        return times * seconds(s, once * (s.sites - 1), share * size * units[unit])
+        return times * seconds(s, latencies, share * size * units[unit])
 
     gathers = {"full_shard": 2, "full_shard_no_sync": 2, "shard_grad_op": 1, "hybrid_shard": 0}[s.sharding]
     gathered = [transfer(unit, s.parameter) if gathers else 0.0 for unit in range(s.fragments)]

@@ -141,9 +141,8 @@ constexpr Key kKeys[] = {
     {"strategy", "payload_dtype", Kind::choice, "",
      "the method's format: int4 for diloco_x and streaming_diloco, int2 without scales for sparse_loco, fp32 "
      "for demo, bf16 for others",
-     "number format on the wire; int8, int4 and int2 have one fp32 scale per 256 values, unless only "
-     "selected "
-     "values are sent",
+     "number format on the wire; int8, int4 and int2 have one fp32 scale per 256 values, unless the "
+     "method selects values to send",
      "\"bf16\""},
     {"strategy", "parameter_dtype", Kind::choice, "",
      "payload_dtype if it has at least 16 bits and there is no compression, otherwise bf16",

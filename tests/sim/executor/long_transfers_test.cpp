@@ -28,7 +28,7 @@ TEST_CASE("transfers that are much longer than the steps before them end at thei
       CAPTURE(method);
       CAPTURE(up);
       CHECK(sim::simulate_scenario(scenario).report.wall_clock_s ==
-            doctest::Approx(costmodel::closed_form(scenario).wall_clock_s).epsilon(1e-3));
+            doctest::Approx(costmodel::closed_form(scenario).wall_clock_s).epsilon(1e-6));
     }
   }
 }
