@@ -18,4 +18,5 @@ objects=()
 for source in "${sources[@]}"; do objects+=("build/tsan/${source//\//_}.o"); done
 "${CXX:-g++}" -fsanitize=thread "${objects[@]}" -lcrypto -lfmt -o build/tsan/test_threads
 # A kernel that places programs far apart leaves the sanitizer no room; setarch places them as before.
-TSAN_OPTIONS="halt_on_error=0 exitcode=66" setarch --addr-no-randomize build/tsan/test_threads "$@"
+export TSAN_OPTIONS="halt_on_error=0 exitcode=66 suppressions=$PWD/tests/threads/suppressions.txt print_suppressions=0"
+setarch --addr-no-randomize build/tsan/test_threads "$@"
