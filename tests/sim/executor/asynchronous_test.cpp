@@ -114,7 +114,7 @@ TEST_CASE("own pace with transfers: rounds ÷ Σ 1/(K·t_w + t_up + t_down), whi
     const costmodel::RunReport report =
         sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
     // Workers have whole cycles: the run ends with the last one, of about 160 to 300 of each worker.
-    CHECK(report.wall_clock_s == doctest::Approx(4 * 1200 / 5 / rate).epsilon(0.01));
+    CHECK(report.wall_clock_s == doctest::Approx(4 * 1200 / 5.0 / rate).epsilon(0.01));
     // A sample of the rounds says the same, within the scatter of cycles among rounds.
     CHECK(sim::simulate_scenario(scenario).report.wall_clock_s ==
           doctest::Approx(report.wall_clock_s).epsilon(0.02));

@@ -142,8 +142,9 @@ TEST_CASE("pipelines: micro-batches keep their order on connections whose delays
 TEST_CASE("pipelines: 1f1b takes as long as gpipe without transfers, and at least its bound with them") {
   for (const int sites : {2, 3, 4, 7}) {
     for (const int micro_batches : {1, 2, 7, 14}) {
-      for (const auto& [bytes_per_s, latency_s] :
+      for (const std::pair<double, double>& link :
            {std::pair(1e4, 0.001), {1e6, 0.001}, {4e6, 0.001}, {1e6, 0.4}, {4e6, 30.0}, {1e12, 0.0}}) {
+        const double bytes_per_s = link.first, latency_s = link.second;
         INFO(sites, " ", micro_batches, " ", bytes_per_s, " ", latency_s);
         const auto report = [&](PipelineSchedule schedule) {
           Scenario scenario = pipeline(schedule, sites, micro_batches, bytes_per_s, latency_s);
