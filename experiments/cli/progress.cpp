@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "experiments/text/human.hpp"
@@ -13,23 +14,41 @@ namespace {
 constexpr double kSilent_s = 2.0, kBetween_s = 0.2;
 }
 
-Progress::Progress(std::uint64_t total)
-    : total_(total), start_(Clock::now()), last_(start_), terminal_(isatty(STDERR_FILENO) == 1) {}
+StatusLine::StatusLine() : start_(Clock::now()), last_(start_), terminal_(isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() {
+double StatusLine::elapsed_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+bool StatusLine::due() const {
+  return terminal_ && elapsed_s() >= kSilent_s &&
+         std::chrono::duration<double>(Clock::now() - last_).count() >= kBetween_s;
+}
+
+void StatusLine::show(const std::string& text) {
+  last_ = Clock::now();
+  shown_ = true;
+  fmt::print(stderr, "\r\033[K{}", text);
+  std::fflush(stderr);
+}
+
+void StatusLine::clear() {
   if (shown_) std::fputs("\r\033[K", stderr);
+  shown_ = false;
 }
 
 void Progress::at(std::uint64_t done) {
-  if (!terminal_ || done == 0) return;
-  const Clock::time_point now = Clock::now();
-  const double elapsed_s = std::chrono::duration<double>(now - start_).count();
-  if (elapsed_s < kSilent_s || std::chrono::duration<double>(now - last_).count() < kBetween_s) return;
-  last_ = now;
-  shown_ = true;
+  if (done == 0 || !line_.due()) return;
   const double share = static_cast<double>(done) / static_cast<double>(total_);
-  fmt::print(stderr, "\r\033[K{} of {}, {} left", done, total_, human_time(elapsed_s * (1 / share - 1)));
-  std::fflush(stderr);
+  line_.show(fmt::format("{} of {}, {} left", done, total_, human_time(line_.elapsed_s() * (1 / share - 1))));
+}
+
+std::function<void(const sim::Advance&)> show_simulation() {
+  return [line = StatusLine()](const sim::Advance& advance) mutable {
+    if (advance.ended) return line.clear();
+    if (!line.due()) return;
+    line.show(fmt::format("simulating round {} of {}, at {}",
+                          std::min(advance.rounds_finished + 1, advance.rounds), advance.rounds,
+                          human_time(advance.simulated_s)));
+  };
 }
 
 }  // namespace fomoe::commands

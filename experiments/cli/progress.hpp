@@ -1,24 +1,46 @@
-// Shows progress ("37 %, 12 s left") on stderr. It prints only if stderr is a terminal, and not during the
+// Shows on stderr how far long work has come. It prints only if stderr is a terminal, and not during the
 // first 2 s.
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
+
+#include "sim/executor/simulate.hpp"
 
 namespace fomoe::commands {
 
+/// One line of a terminal, which each text replaces.
+class StatusLine {
+ public:
+  StatusLine();
+  /// Whether a text should be shown now: some time has passed since the last one.
+  [[nodiscard]] bool due() const;
+  void show(const std::string& text);
+  void clear();
+  [[nodiscard]] double elapsed_s() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_, last_;
+  bool terminal_, shown_ = false;
+};
+
+/// "37 of 100, 12 s left".
 class Progress {
  public:
-  explicit Progress(std::uint64_t total);
-  ~Progress();
+  explicit Progress(std::uint64_t total) : total_(total) {}
+  ~Progress() { line_.clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void at(std::uint64_t done);
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::uint64_t total_;
-  Clock::time_point start_, last_;
-  bool terminal_, shown_ = false;
+  StatusLine line_;
 };
+
+/// Shows "simulating round 2 of 3, at 1 min 3 s", where the time is simulated; for sim::RunOptions::advanced.
+std::function<void(const sim::Advance&)> show_simulation();
 
 }  // namespace fomoe::commands

@@ -15,6 +15,7 @@
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
 #include "experiments/output/report_text.hpp"
 #include "experiments/report/results/names.hpp"
 #include "experiments/results/json_values.hpp"
@@ -127,7 +128,8 @@ void run_compare(const Arguments& arguments) {
   const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
   const bool plot = (*values)["plot"].as<bool>();
   if (plot) refuse_plot_beside_json((*values)["output"]);
-  const Engine engine = read_engine(*values);
+  Engine engine = read_engine(*values);
+  engine.options.advanced = show_simulation();
 
   // Read all cases before running the first one: a mistake in the last case then costs no simulation time.
   const auto texts = (*values)["case"].as<std::vector<std::string>>();

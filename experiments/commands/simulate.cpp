@@ -13,6 +13,7 @@
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
 #include "experiments/output/report_text.hpp"
 #include "experiments/results/links_csv.hpp"
 #include "experiments/results/plan_json.hpp"
@@ -111,6 +112,7 @@ void run_simulate(const Arguments& arguments) {
   if (links_path == "-")
     throw UsageError("--links: got \"-\"; expected a file; for example --links links.csv");
   engine.options.record_flows = !links_path.empty();
+  engine.options.advanced = show_simulation();
 
   const CalibrationFile calibration = read_calibration(*values);
   const costmodel::Scenario scenario = calibration.stated(read_scenario(*values, calibration.settings()));

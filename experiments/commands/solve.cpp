@@ -13,6 +13,7 @@
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
 #include "experiments/planner/search.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -244,7 +245,8 @@ void run_solve(const Arguments& arguments) {
   const Output output("--output", (*values)["output"].as<std::string>(), {".json"});
   if (values->count("for") == 0)
     throw UsageError("--for: got nothing; expected a key; for example --for platform.bandwidth");
-  const Engine engine = read_engine(*values);
+  Engine engine = read_engine(*values);
+  engine.options.advanced = show_simulation();
   const Scenario base = read_scenario(*values);
   scenario::Document document =
       scenario::Document::read((*values)["scenario"].as<std::vector<std::string>>().front(), "scenario", "");

@@ -76,6 +76,7 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
       transport->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);
       timelines.push_back(Executor(plan, sequence, *transport, seconds, options).run());
     }
+    if (options.advanced) options.advanced({.ended = true});
     for (const Timeline& timeline : timelines) put(output, timeline);
   });
   std::vector<Timeline> timelines;

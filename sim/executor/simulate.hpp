@@ -1,6 +1,7 @@
 // The simulated executor: executes rounds of a plan on a platform in SimGrid, and returns the timeline. It
 // knows operations and flows, but no training method by name.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -13,6 +14,13 @@
 
 namespace fomoe::sim {
 
+/// How far the execution of a sequence of rounds has come.
+struct Advance {
+  double simulated_s = 0;
+  std::size_t rounds_finished = 0, rounds = 0;
+  bool ended = false;  // whether the simulation is over
+};
+
 struct Options {
   bool bundle = true;             // see lower()
   costmodel::Pieces pieces = {};  // see lower()
@@ -20,6 +28,8 @@ struct Options {
   std::uint64_t seed = 0;                      // seed of jitter
   bool record_flows = false;                   // whether the timeline records every single flow
   costmodel::AttendanceRules attendance = {};  // rounds without slow or stopped nodes; their plan allows it
+  /// Called after every event of the simulation, and at its end, in the process that simulates.
+  std::function<void(const Advance&)> advanced = {};
 };
 
 /// Returns the seconds that a node computes for an operation, summed over its repeats. `round` is the index

@@ -193,6 +193,7 @@ void Fluid::drain() {
     ready_callbacks_.pop_front();
     next();
   }
+  if (event_passed_) event_passed_();
 }
 
 void Fluid::run() {

@@ -66,6 +66,9 @@ class Fluid {
   /// Called after every change of a latency, and after restart().
   void on_latency_change(Callback callback) { latencies_changed_ = std::move(callback); }
 
+  /// Called after every event of the simulation, when all queued callbacks have run.
+  void on_event(Callback callback) { event_passed_ = std::move(callback); }
+
   /// The platform's present state.
   [[nodiscard]] const platforms::Platform& platform() const { return platform_; }
   /// Whether latencies differ between pairs, or change.
@@ -101,7 +104,7 @@ class Fluid {
   double changes_at_start_s_ = 0;        // the clock of the changes at the last restart
   std::optional<double> released_at_s_;  // time at which the clock of the changes began to run
   bool stopped_ = false;
-  Callback latencies_changed_;
+  Callback latencies_changed_, event_passed_;
   std::deque<Callback> ready_callbacks_;
   std::unique_ptr<Simgrid> simgrid_;
 };

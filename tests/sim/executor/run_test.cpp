@@ -1,10 +1,14 @@
 // Tests simulations of whole scenarios: random placement, the extrapolation from few identical rounds,
 // conservation of bytes, and monotonicity.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
@@ -317,4 +321,29 @@ TEST_CASE("a simulated run with failures has the goodput that its wall clock giv
   const RunReport simulation = simulated(scenario), formula = costmodel::closed_form(scenario);
   REQUIRE(simulation.goodput.has_value());
   CHECK(simulation.goodput->goodput == doctest::Approx(formula.goodput->goodput).epsilon(1e-6));
+}
+
+TEST_CASE(
+    "whoever waits for a simulation is told how far it is: times that rise, rounds that end, and the end") {
+  // The callback runs in the process that simulates, so that what it has seen comes back as an error.
+  const costmodel::Scenario scenario = tests::ideal_scenario("diloco", 3);
+  double last_s = 0;
+  std::size_t events = 0, finished = 0;
+  sim::RunOptions options{.rounds = 4};
+  options.advanced = [&](const sim::Advance& advance) {
+    if (advance.ended) throw std::runtime_error(fmt::format("{} events, {} rounds", events, finished));
+    if (advance.simulated_s < last_s || advance.rounds_finished < finished || advance.rounds != 4)
+      throw std::runtime_error("backwards");
+    last_s = advance.simulated_s;
+    finished = advance.rounds_finished;
+    ++events;
+  };
+  std::string seen;
+  try {
+    (void)sim::simulate_scenario(scenario, options);
+  } catch (const std::runtime_error& error) {
+    seen = error.what();
+  }
+  CHECK(seen.ends_with(" events, 4 rounds"));
+  CHECK(std::atoi(seen.c_str()) >= 4 * 2);  // computations and transfers of each round
 }
