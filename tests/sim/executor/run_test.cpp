@@ -1,7 +1,6 @@
 // Tests simulations of whole scenarios: random placement, the extrapolation from few identical rounds,
 // conservation of bytes, and monotonicity.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 #include <rapidcheck.h>
 
 #include <cmath>
@@ -331,7 +330,8 @@ TEST_CASE(
   std::size_t events = 0, finished = 0;
   sim::RunOptions options{.rounds = 4};
   options.advanced = [&](const sim::Advance& advance) {
-    if (advance.ended) throw std::runtime_error(fmt::format("{} events, {} rounds", events, finished));
+    if (advance.ended)
+      throw std::runtime_error(std::to_string(events) + " events, " + std::to_string(finished) + " rounds");
     if (advance.simulated_s < last_s || advance.rounds_finished < finished || advance.rounds != 4)
       throw std::runtime_error("backwards");
     last_s = advance.simulated_s;
