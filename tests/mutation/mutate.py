@@ -30,7 +30,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = pathlib.Path(__file__).with_name("results.csv")
 COLUMNS = ["file", "line", "column", "change", "seen_by", "why", "code"]
 # In this order: the first program sees most faults within seconds.
-PROGRAMS = {"costmodel": ["test_costmodel", "test_sim"], "sim": ["test_sim"], "trainer": ["test_trainer"]}
+PROGRAMS = {"costmodel": ["test_costmodel", "test_sim", "fomoe"], "sim": ["test_sim", "fomoe"], "trainer": ["test_trainer"]}
+SCRIPTS = [["answers/answers_test.py"], ["reference/differential_test.py", "--scenarios", "230", "--properties", "23"]]  # test fomoe, as in ctest
 SNAPSHOT = ("costmodel", "sim", "platforms", "trainer", "experiments")  # the folders whose sources a snapshot has
 OPTIONS = {"test_trainer": ["--test-suite-exclude=slow"]}  # as ctest runs it
 # ctest draws 200 cases for each property. Fewer see almost all faults, and --survivors draws 200.
@@ -102,17 +103,25 @@ class Copy:
 
     def run(self, program, limit_s, *options):
         """What the program saw: the name of its first failed case, how it ended, or nothing."""
-        command = ["nice", self.folder / program, "--abort-after=1", "--no-colors=true", *OPTIONS.get(program, []), *options]
+        if program == "fomoe":
+            return next(filter(None, (self.run_command([sys.executable, ROOT / "tests" / script, *more, "--fomoe", self.folder / program], limit_s)
+                                      for script, *more in SCRIPTS)), "")
+        return self.run_command([self.folder / program, "--abort-after=1", "--no-colors=true", *OPTIONS.get(program, []), *options], limit_s)
+
+    def run_command(self, command, limit_s):
         environment = {**os.environ, "RC_PARAMS": f"seed=20261120 max_success={self.cases}"}
-        # A fault may make a program allocate without end.
-        limited = ["prlimit", f"--as={8 << 30}", *command]
+        # A fault may make a program, or one that it starts, allocate or compute without end.
+        limited = ["prlimit", f"--as={8 << 30}", f"--cpu={int(limit_s) + 1}", "nice", *command]
         try:
             done = subprocess.run(limited, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s)
         except subprocess.TimeoutExpired:
             return "does not end"
         if done.returncode == 0:
             return ""
-        cases = re.findall(r"^TEST CASE:\s+(.*)$", done.stdout.decode(errors="replace"), re.M)
+        output = done.stdout.decode(errors="replace")
+        cases = re.findall(r"^(?:TEST CASE:|MISMATCH)\s+(.*?)(?:: expected.*)?$", output, re.M)
+        if command[0] == sys.executable and not cases:  # the answers
+            return output.split("\n")[0][:120]
         return cases[-1] if cases else f"ends with status {done.returncode}"
 
     def seen_by(self, path, fault, programs):
@@ -128,7 +137,8 @@ class Copy:
             self.linked(program, [str(self.mutant)])
             limit_s = 5 * self.seconds[program] + 30
             # The tests of the same folder see most faults, and are done soon.
-            if seen := self.run(program, limit_s, f"--source-file=*{os.path.dirname(path)}/*") or self.run(program, limit_s):
+            nearby = [] if program == "fomoe" else [f"--source-file=*{os.path.dirname(path)}/*"]
+            if seen := (nearby and self.run(program, limit_s, *nearby)) or self.run(program, limit_s):
                 return f"{program}: {seen}"
         return "nothing"
 
