@@ -14,16 +14,10 @@ namespace fomoe::report {
 using commands::human_money;
 using commands::human_percent;
 using commands::human_time;
+using commands::human_whole;
 using commands::Row;
 
 namespace {
-
-/// A count with all its digits: "25,690".
-std::string whole(double count) {
-  std::string text = fmt::format("{:.0f}", count);
-  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
 
 std::string known(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "unknown";
@@ -95,7 +89,8 @@ std::string without_configuration(const Plan& plan) {
 
 std::string dropped(const Plan& plan) {
   std::vector<Row> rows;
-  for (const Dropped& entry : plan.dropped) rows.push_back({entry.reason, whole(entry.count), entry.example});
+  for (const Dropped& entry : plan.dropped)
+    rows.push_back({entry.reason, human_whole(entry.count), entry.example});
   return rows.empty()
              ? ""
              : heading(3, "Dropped candidates") +
@@ -162,7 +157,7 @@ std::string plan_section(const Plan& plan) {
   html += dropped(plan);
   html += heading(3, "Evaluated combinations") +
           paragraph(fmt::format("The closed form evaluated {} combinations, and {} of them were simulated.",
-                                whole(plan.candidates), whole(plan.simulated))) +
+                                human_whole(plan.candidates), human_whole(plan.simulated))) +
           bullets(plan.tried);
   return html + inputs_section(plan.inputs, "", true);
 }

@@ -53,11 +53,16 @@ std::string human_percent(double share) {
   return percent >= 10 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.3g} %", percent);
 }
 
+std::string human_whole(double number) {
+  std::string text = fmt::format("{:.0f}", number);
+  const std::size_t first = number < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
 std::string human_money(double amount, const std::string& currency) {
   const bool large = std::abs(amount) >= 999.995;
-  std::string text = fmt::format("{:.{}f}", amount, large ? 0 : 2);
-  const std::size_t first = amount < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); large && at > first + 3;) text.insert(at -= 3, ",");
+  const std::string text = large ? human_whole(amount) : fmt::format("{:.2f}", amount);
   return currency.empty() ? text : text + ' ' + currency;
 }
 

@@ -11,6 +11,7 @@ std::string human_time(double seconds);   // "1.23 ms", "4.56 s", "3 min 20 s", 
 std::string human_bytes(double bytes);    // decimal: "1.23 MB"
 std::string human_count(double count);    // "124.6 M"
 std::string human_percent(double share);  // "12.3 %"
+std::string human_whole(double number);   // all digits: "25,690"
 /// "12.34 USD"; from 1000 on without decimals, "1,234 USD". No currency: only the number.
 std::string human_money(double amount, const std::string& currency);
 
