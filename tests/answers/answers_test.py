@@ -32,12 +32,13 @@ ELSEWHERE = re.compile(r"(name|description|site|prices\.as_of|compute\.(profile|
 
 
 def numbers(value, path=""):
-    """Yields the path and value of each number of an answer."""
+    """Yields the path and value of each number of an answer, and how many entries its lists have."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if path or key not in LEFT_OUT:
                 yield from numbers(inner, f"{path}.{key}")
     elif isinstance(value, list):
+        yield f"{path}.count", float(len(value))
         for i, inner in enumerate(value):
             yield from numbers(inner, f"{path}.{i}")
     elif isinstance(value, (int, float)):

@@ -132,6 +132,23 @@ TEST_CASE("pipeline: a bubble of (p−1)/m, and activations between the stages")
   CHECK(states(times, "pipeline bubble", Origin::computed));
 }
 
+TEST_CASE("the size of a micro-batch is stated as assumed where time depends on it and it is not given") {
+  const auto assumed = [](int pipeline, int sharded, int zero_stage, std::int64_t given) {
+    SiteGpus gpus{2};
+    gpus.pipeline_parallel = pipeline;
+    gpus.sharded = sharded;
+    gpus.zero_stage = zero_stage;
+    Scenario scenario = on_gpus(gpus);
+    scenario.gpus.micro_batch_sequences = given;
+    return states(compute_times(scenario, 32), "micro-batch", Origin::assumed);
+  };
+  CHECK(assumed(2, 1, 3, 0));        // its bubble
+  CHECK(assumed(1, 2, 3, 0));        // weights are gathered for each micro-batch
+  CHECK_FALSE(assumed(1, 2, 2, 0));  // weights are gathered once in a step
+  CHECK_FALSE(assumed(1, 1, 3, 0));
+  CHECK_FALSE(assumed(2, 1, 3, 4));
+}
+
 TEST_CASE(
     "a profile is of one GPU, so replicas divide the site's batch; a given step time is of the whole site") {
   Scenario scenario = on_gpus({4});

@@ -104,6 +104,18 @@ TEST_CASE("opaque counts: 6 FLOPs per active parameter, and the groups hold ever
   CHECK(groups[2].elements == 50);
 }
 
+TEST_CASE("a dense model of which only the number of parameters is known: no expert has any of them") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.model = opaque(1000, 0, 0, 0, 3);
+  check(scenario);
+  CHECK(expert_elements(scenario.model) == 0);
+  CHECK(count_parameters(scenario.model).total() == 1000);
+  const std::vector<TensorGroup> groups = tensor_groups(scenario);
+  CHECK(groups.size() == 1);
+  CHECK(elements(groups) == 1000);
+  CHECK(closed_form(scenario).wall_clock_s > 0);
+}
+
 TEST_CASE("a dense model: one group, no experts, and no partial replicas") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.model = dense_shape();
