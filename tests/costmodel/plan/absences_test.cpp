@@ -102,6 +102,19 @@ TEST_CASE("plans that need all nodes are named, and so are nodes that others can
   halving.strategy.collective = Collective::recursive;
   CHECK_FALSE(needs_all_nodes(tests::plan_of(halving)).empty());
 
+  for (const Pattern sharded :
+       {Pattern::reduce_scatter, Pattern::all_gather}) {  // each node has its own part
+    Plan plan = tests::plan_of(tests::ideal_scenario("diloco", 4, 4));
+    plan.round = [inner = plan.round, sharded](std::int64_t index) {
+      RoundPlan round = inner(index);
+      for (Op& op : round.ops) {
+        if (auto* transfer = std::get_if<Transfer>(&op.what)) transfer->pattern = sharded;
+      }
+      return round;
+    };
+    CHECK_FALSE(needs_all_nodes(plan).empty());
+  }
+
   const Plan server = tests::plan_of(tests::ideal_scenario("fedavg", 4, 4));
   const std::vector<bool> indispensable = indispensable_nodes(server);
   for (std::size_t node = 0; node < server.nodes.size(); ++node)

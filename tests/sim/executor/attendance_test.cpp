@@ -190,6 +190,20 @@ TEST_CASE("wait: all go back to the last checkpoint") {
   }
 }
 
+TEST_CASE("wait: the repeated rounds of several failures add up") {
+  const Scenario plain = four_sites(1e11);
+  const double round_s = kSteps_s + average_s(plain, 4);
+  Scenario scenario = with_outage(plain, 1, 17, 20, FailurePolicy::wait);
+  scenario.failures->checkpoint_rounds = 2;
+  // Rounds 2 and 3 begin again after 37 s and the transfer of the state, and fail once more in round 3.
+  const double again_s = 37 + fetch_s(scenario) + round_s + 2;
+  scenario.failures->outages.push_back({2, again_s, 10});
+  const RunReport report = simulated(scenario);
+  CHECK(report.attendance->repeated_rounds == 2);
+  CHECK(report.wall_clock_s ==
+        Approx(again_s + 10 + fetch_s(scenario) + 10 * round_s + 4 * 1).epsilon(kExact));
+}
+
 TEST_CASE(
     "several outages, quorum and stragglers at once: the run ends, and bytes and shares stay in bounds") {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
