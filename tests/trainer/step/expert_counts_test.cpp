@@ -115,6 +115,34 @@ std::map<std::string, int> calls_of(const Work& work) {
 
 }  // namespace
 
+TEST_CASE("a gradient whose layout in memory is not that of its parameter gives the same update") {
+  for (const Kernels kernels : {Kernels::own, Kernels::library}) {
+    CAPTURE((kernels == Kernels::own));
+    const at::NoGradGuard no_grad;
+    std::vector<std::vector<at::Tensor>> masters;
+    for (const bool transposed : {false, true}) {
+      at::manual_seed(4);
+      Model model = model_of(kernels, at::kFloat);
+      AdamW optimizer(model, settings());
+      std::size_t others = 0;
+      for (int step = 0; step < 3; ++step) {
+        set_gradients(model, at::kFloat);
+        for (const Parameter& parameter : model.parameters()) {
+          at::Tensor& gradient = parameter.compute.mutable_grad();
+          if (!transposed || gradient.dim() != 2 || gradient.size(0) == 1 || gradient.size(1) == 1) continue;
+          gradient = gradient.t().contiguous().t();
+          others += gradient.strides() != parameter.master.strides();
+        }
+        optimizer.update();
+      }
+      CHECK((others > 0) == transposed);
+      std::vector<at::Tensor>& own = masters.emplace_back();
+      for (const Parameter& parameter : model.parameters()) own.push_back(parameter.master.detach().clone());
+    }
+    for (std::size_t i = 0; i < masters[0].size(); ++i) CHECK(at::equal(masters[0][i], masters[1][i]));
+  }
+}
+
 TEST_CASE("experts of unequal counts are updated as each alone, in fp64") {
   // The last case is a bf16 model with gradients summed in fp32.
   for (const auto& [type, gradients] :
