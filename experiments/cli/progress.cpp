@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "experiments/text/human.hpp"
 
@@ -41,13 +42,13 @@ void Progress::at(std::uint64_t done) {
   line_.show(fmt::format("{} of {}, {} left", done, total_, human_time(line_.elapsed_s() * (1 / share - 1))));
 }
 
-std::function<void(const sim::Advance&)> show_simulation() {
-  return [line = StatusLine()](const sim::Advance& advance) mutable {
-    if (advance.ended) return line.clear();
-    if (!line.due()) return;
-    line.show(fmt::format("simulating round {} of {}, at {}",
-                          std::min(advance.rounds_finished + 1, advance.rounds), advance.rounds,
-                          human_time(advance.simulated_s)));
+std::function<void(const sim::Progress&)> show_simulation() {
+  return [line = std::make_shared<StatusLine>()](const sim::Progress& progress) {
+    if (progress.ended) return line->clear();
+    if (!line->due() || progress.rounds == 0) return;  // 0: the first round has not begun
+    line->show(fmt::format("simulating round {} of {}, at {}",
+                           std::min(progress.rounds_finished + 1, progress.rounds), progress.rounds,
+                           human_time(progress.simulated_s)));
   };
 }
 

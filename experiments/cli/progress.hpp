@@ -14,6 +14,9 @@ namespace fomoe::commands {
 class StatusLine {
  public:
   StatusLine();
+  ~StatusLine() { clear(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
   /// Whether a text should be shown now: some time has passed since the last one.
   [[nodiscard]] bool due() const;
   void show(const std::string& text);
@@ -30,9 +33,6 @@ class StatusLine {
 class Progress {
  public:
   explicit Progress(std::uint64_t total) : total_(total) {}
-  ~Progress() { line_.clear(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
   void at(std::uint64_t done);
 
  private:
@@ -40,7 +40,8 @@ class Progress {
   StatusLine line_;
 };
 
-/// Shows "simulating round 2 of 3, at 1 min 3 s", where the time is simulated; for sim::RunOptions::advanced.
-std::function<void(const sim::Advance&)> show_simulation();
+/// Shows "simulating round 2 of 3, at 1 min 3 s", where the time is simulated; for
+/// sim::RunOptions::on_progress. The line goes when the last copy of the function does.
+std::function<void(const sim::Progress&)> show_simulation();
 
 }  // namespace fomoe::commands

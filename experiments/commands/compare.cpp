@@ -129,7 +129,7 @@ void run_compare(const Arguments& arguments) {
   const bool plot = (*values)["plot"].as<bool>();
   if (plot) refuse_plot_beside_json((*values)["output"]);
   Engine engine = read_engine(*values);
-  engine.options.advanced = show_simulation();
+  engine.options.on_progress = show_simulation();
 
   // Read all cases before running the first one: a mistake in the last case then costs no simulation time.
   const auto texts = (*values)["case"].as<std::vector<std::string>>();

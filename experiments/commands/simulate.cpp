@@ -112,7 +112,7 @@ void run_simulate(const Arguments& arguments) {
   if (links_path == "-")
     throw UsageError("--links: got \"-\"; expected a file; for example --links links.csv");
   engine.options.record_flows = !links_path.empty();
-  engine.options.advanced = show_simulation();
+  engine.options.on_progress = show_simulation();
 
   const CalibrationFile calibration = read_calibration(*values);
   const costmodel::Scenario scenario = calibration.stated(read_scenario(*values, calibration.settings()));
@@ -122,6 +122,7 @@ void run_simulate(const Arguments& arguments) {
           ? execute(scenario, engine)
           : sim::simulate_plan(scenario, scenario::read_plan(given_plan, scenario.sites()), engine.options);
   if (replicas > 0) {
+    engine.options.on_progress = {};  // replicas run at the same time
     const auto with_seed = [&](const costmodel::Scenario& seeded) {
       return given_plan.empty() ? sim::simulate_scenario(seeded, engine.options).report
                                 : sim::simulate_plan(seeded, run.plan, engine.options).report;

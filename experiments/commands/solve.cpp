@@ -246,7 +246,7 @@ void run_solve(const Arguments& arguments) {
   if (values->count("for") == 0)
     throw UsageError("--for: got nothing; expected a key; for example --for platform.bandwidth");
   Engine engine = read_engine(*values);
-  engine.options.advanced = show_simulation();
+  engine.options.on_progress = show_simulation();
   const Scenario base = read_scenario(*values);
   scenario::Document document =
       scenario::Document::read((*values)["scenario"].as<std::vector<std::string>>().front(), "scenario", "");

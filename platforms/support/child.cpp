@@ -1,6 +1,7 @@
 #include "platforms/support/child.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -100,6 +101,11 @@ Child::~Child() {
     (void)reap();
   }
   if (messages_ != nullptr) std::fclose(messages_);
+}
+
+bool Child::has_output_within(std::chrono::milliseconds time) const {
+  pollfd reader{reader_, POLLIN, 0};
+  return ::poll(&reader, 1, static_cast<int>(time.count())) > 0;
 }
 
 void Child::read(void* data, std::size_t size) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -57,6 +58,9 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   Child& operator=(Child&&) = delete;
+
+  /// Waits for at most so long, and returns whether there is output to read or the child has ended.
+  [[nodiscard]] bool has_output_within(std::chrono::milliseconds time) const;
 
   /// Waits for the next bytes of the child's output. All functions that read throw ChildError if the child
   /// ends before them.

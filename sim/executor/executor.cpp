@@ -43,10 +43,7 @@ costmodel::Timeline Executor::run() {
     fluid_.schedule_now([this, node] { start_round(node, 0); });
   }
   schedule_outages();
-  if (options_.advanced)
-    fluid_.on_event([this] { options_.advanced({fluid_.now(), rounds_finished_, sequence_.size(), false}); });
   fluid_.run();
-  fluid_.on_event({});
   if (rounds_finished_ != sequence_.size()) {
     throw std::runtime_error("the plan cannot finish: nodes wait forever in " +
                              std::to_string(sequence_.size() - rounds_finished_) + " of " +

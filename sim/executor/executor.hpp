@@ -25,6 +25,8 @@ class Executor {
   /// Executes all rounds. Throws std::runtime_error if nodes wait for each other for ever, or if no node is
   /// left from which another one could fetch the training state.
   costmodel::Timeline run();
+  /// The present state, to be called during run().
+  [[nodiscard]] Progress progress() const { return {fluid_.now(), rounds_finished_, sequence_.size()}; }
 
  private:
   struct Round;  // state of all nodes at one position of the sequence of rounds

@@ -1,6 +1,14 @@
 #include "sim/executor/simulate.hpp"
 
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +62,40 @@ void get(Child& child, Timeline& timeline) {
   child.get(timeline.repeated_rounds);
 }
 
+constexpr std::chrono::milliseconds kBetweenProgress{200};
+
+/// Memory that this process shares with its children: they set the progress, and the parent gets it.
+class SharedProgress {
+ public:
+  SharedProgress()
+      : memory_(::mmap(nullptr, sizeof(Values), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ == MAP_FAILED)
+      throw std::runtime_error(std::string("cannot share memory with a child process: ") +
+                               std::strerror(errno));
+    values_ = new (memory_) Values;
+  }
+  ~SharedProgress() { ::munmap(memory_, sizeof(Values)); }
+  SharedProgress(const SharedProgress&) = delete;
+  SharedProgress& operator=(const SharedProgress&) = delete;
+
+  void set(const Progress& progress) const {
+    values_->simulated_s = progress.simulated_s;
+    values_->rounds_finished = progress.rounds_finished;
+    values_->rounds = progress.rounds;
+  }
+  [[nodiscard]] Progress get() const {
+    return {values_->simulated_s, values_->rounds_finished, values_->rounds};
+  }
+
+ private:
+  struct Values {
+    std::atomic<double> simulated_s = 0;
+    std::atomic<std::size_t> rounds_finished = 0, rounds = 0;
+  };
+  void* memory_;
+  Values* values_;
+};
+
 }  // namespace
 
 Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
@@ -67,6 +109,7 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
                                     const platforms::Platform& platform, const ComputeSeconds& seconds,
                                     const Options& options) {
   Fluid::prepare();
+  const SharedProgress progress;
   Child child([&](ChildOutput& output) {
     // The transport is never destroyed: the process ends first, and SimGrid complains of flows that a failed
     // run leaves behind.
@@ -74,11 +117,15 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
     std::vector<Timeline> timelines;
     for (const Sequence& sequence : sequences) {
       transport->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);
-      timelines.push_back(Executor(plan, sequence, *transport, seconds, options).run());
+      Executor executor(plan, sequence, *transport, seconds, options);
+      if (options.on_progress) transport->fluid().on_event([&] { progress.set(executor.progress()); });
+      timelines.push_back(executor.run());
+      transport->fluid().on_event({});
     }
-    if (options.advanced) options.advanced({.ended = true});
     for (const Timeline& timeline : timelines) put(output, timeline);
   });
+  if (options.on_progress)
+    while (!child.has_output_within(kBetweenProgress)) options.on_progress(progress.get());
   std::vector<Timeline> timelines;
   for (const Sequence& sequence : sequences) {
     Timeline& timeline = timelines.emplace_back();
@@ -86,6 +133,7 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
     get(child, timeline);
   }
   child.finish();
+  if (options.on_progress) options.on_progress({.ended = true});
   return timelines;
 }
 

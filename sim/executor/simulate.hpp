@@ -15,10 +15,10 @@
 namespace fomoe::sim {
 
 /// How far the execution of a sequence of rounds has come.
-struct Advance {
+struct Progress {
   double simulated_s = 0;
   std::size_t rounds_finished = 0, rounds = 0;
-  bool ended = false;  // whether the simulation is over
+  bool ended = false;  // whether the simulation has succeeded
 };
 
 struct Options {
@@ -28,8 +28,8 @@ struct Options {
   std::uint64_t seed = 0;                      // seed of jitter
   bool record_flows = false;                   // whether the timeline records every single flow
   costmodel::AttendanceRules attendance = {};  // rounds without slow or stopped nodes; their plan allows it
-  /// Called after every event of the simulation, and at its end, in the process that simulates.
-  std::function<void(const Advance&)> advanced = {};
+  /// Called every 0.2 s while the simulation runs, and when it has succeeded.
+  std::function<void(const Progress&)> on_progress = {};
 };
 
 /// Returns the seconds that a node computes for an operation, summed over its repeats. `round` is the index

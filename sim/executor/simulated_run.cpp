@@ -81,7 +81,7 @@ class Simulation {
                       costmodel::OpId op) { return operations_.of(compute, node, round, op); };
     simulation_.bundle = options.bundle;
     simulation_.record_flows = options.record_flows;
-    simulation_.advanced = options.advanced;
+    simulation_.on_progress = options.on_progress;
     simulation_.pieces = costmodel::pieces_of(scenario, run_.plan);
     simulation_.network = scenario.network;
     simulation_.seed = scenario.seed;

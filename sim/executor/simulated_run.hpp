@@ -24,13 +24,13 @@ struct RunOptions {
   /// `most_flows`. If links change, a given number is the number of rounds that are executed altogether,
   /// approximately.
   std::optional<std::int64_t> rounds;
-  std::int64_t most_flows = 300'000;                  // about one second of CPU time
-  std::int64_t fewest_rounds = 8;                     // smallest sample of rounds whose placements are random
-  double precision = 0.002;                           // half-width of the interval ÷ mean round
-  bool all_rounds = false;                            // execute every round of the run
-  bool bundle = true;                                 // see lower()
-  bool record_flows = false;                          // whether the timeline records every single flow
-  std::function<void(const Advance&)> advanced = {};  // see Options::advanced
+  std::int64_t most_flows = 300'000;  // about one second of CPU time
+  std::int64_t fewest_rounds = 8;     // smallest sample of rounds whose placements are random
+  double precision = 0.002;           // half-width of the interval ÷ mean round
+  bool all_rounds = false;            // execute every round of the run
+  bool bundle = true;                 // see lower()
+  bool record_flows = false;          // whether the timeline records every single flow
+  std::function<void(const Progress&)> on_progress = {};  // see Options::on_progress
   /// Makes the report as for a run that cannot observe its bytes: see costmodel/timeline/seen_flows.hpp.
   bool seen_flows = false;
 };
