@@ -31,7 +31,8 @@ TABLE = pathlib.Path(__file__).with_name("results.csv")
 COLUMNS = ["file", "line", "column", "change", "seen_by", "why", "code"]
 # In this order: the first program sees most faults within seconds.
 PROGRAMS = {"costmodel": ["test_costmodel", "test_sim", "fomoe"], "sim": ["test_sim", "fomoe"], "trainer": ["test_trainer"]}
-SCRIPTS = [["answers/answers_test.py"], ["reference/differential_test.py", "--scenarios", "230", "--properties", "23"]]  # test fomoe, as in ctest
+# The program fomoe is tested by these scripts, with the options that ctest uses. They must not change while faults are tried.
+SCRIPTS = [["answers/answers_test.py"], ["reference/differential_test.py", "--scenarios", "230", "--properties", "23"]]
 SNAPSHOT = ("costmodel", "sim", "platforms", "trainer", "experiments")  # the folders whose sources a snapshot has
 OPTIONS = {"test_trainer": ["--test-suite-exclude=slow"]}  # as ctest runs it
 # ctest draws 200 cases for each property. Fewer see almost all faults, and --survivors draws 200.
@@ -121,7 +122,7 @@ class Copy:
         output = done.stdout.decode(errors="replace")
         cases = re.findall(r"^(?:TEST CASE:|MISMATCH)\s+(.*?)(?:: expected.*)?$", output, re.M)
         if command[0] == sys.executable and not cases:  # the answers
-            return output.split("\n")[0][:120]
+            return output.split("\n")[0][:120] or f"ends with status {done.returncode}"
         return cases[-1] if cases else f"ends with status {done.returncode}"
 
     def seen_by(self, path, fault, programs):
