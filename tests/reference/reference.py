@@ -209,7 +209,7 @@ def direct(ready, parts, links, capacity, latency):
     Every site sends chunk c to site c, and later its own summed chunk to all others. A site begins its second part when all its
     flows of the first have arrived. The last of a pair's links is the downlink. A flow takes its uplink
     and its path when it is sent, and the downlink when it arrives, one latency later (experiments/README.md).
-    Ambiguous: bytes arrive no sooner than the receiver is ready, and from then on leave as fast as they arrive; when
+    Ambiguous: bytes leave for one latency and no longer until the receiver is ready, and from then on as fast as they arrive; when
     the last byte has left, the bytes under way take the share of the downlink alone, and end no sooner than a latency later.
     """
     n, now = len(ready), 0.0
@@ -224,8 +224,10 @@ def direct(ready, parts, links, capacity, latency):
         taken, events = {}, [begin[phase][i] for phase, i, _ in waiting]
         arrival = {flow: max(state[2] + latency[flow[1:]], begin[flow[0]][flow[2]]) for flow, state in flows.items()}
         for flow, (leaving, arriving, _, last) in flows.items():
-            route = links[flow[1:]]
-            taken[flow] = (route[:-1] if leaving else []) + (route[-1:] if arriving and arrival[flow] <= now else [])
+            route, first = links[flow[1:]], flows[flow][2] + latency[flow[1:]]
+            taken[flow] = (route[:-1] if leaving and (now < first or arrival[flow] <= now) else []) + (
+                route[-1:] if arriving and arrival[flow] <= now else [])
+            events += [first] if now < first else []
             events.append(arrival[flow] if arrival[flow] > now else math.inf if arriving else last)
         rates = fair_rates({flow: route for flow, route in taken.items() if route}, capacity)
         for flow, rate in rates.items():
