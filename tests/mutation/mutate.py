@@ -32,7 +32,7 @@ COLUMNS = ["file", "line", "column", "change", "seen_by", "why", "code"]
 # In this order: the first program sees most faults within seconds.
 PROGRAMS = {"costmodel": ["test_costmodel", "test_sim", "fomoe"], "sim": ["test_sim", "fomoe"], "trainer": ["test_trainer"]}
 # The program fomoe is tested by these scripts, with the options that ctest uses. They must not change while faults are tried.
-SCRIPTS = [["answers/answers_test.py"], ["reference/differential_test.py", "--scenarios", "230", "--properties", "23"]]
+SCRIPTS = [["answers/answers_test.py"], ["reference/differential_test.py", "--scenarios", "46", "--properties", "23"]]
 SNAPSHOT = ("costmodel", "sim", "platforms", "trainer", "experiments")  # the folders whose sources a snapshot has
 OPTIONS = {"test_trainer": ["--test-suite-exclude=slow"]}  # as ctest runs it
 # ctest draws 200 cases for each property. Fewer see almost all faults, and --survivors draws 200.
