@@ -57,10 +57,12 @@ Engine brief_engine(const costmodel::Scenario& scenario) {
   return engine;
 }
 
-ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario) {
+ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario,
+                                   const std::function<void(const sim::Progress&)>& on_progress) {
   // Thirty simulations of every round would take too long, and the closed form leaves outages out.
   if (scenario.failures && !scenario.failures->outages.empty()) return {};
-  const Engine engine = brief_engine(scenario);
+  Engine engine = brief_engine(scenario);
+  engine.options.on_progress = on_progress;
   if (engine.simulated) return simulated_sensitivity(scenario, engine);
   return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
 }
@@ -70,7 +72,8 @@ ShownSensitivity read_sensitivity(const po::variables_map& values, const costmod
   const std::string name =
       choice("--sensitivity", values["sensitivity"].as<std::string>(), {"closed-form", "simulated", "none"});
   if (name == "none") return {};
-  if (name == "closed-form" && values["sensitivity"].defaulted()) return brief_sensitivity(scenario);
+  if (name == "closed-form" && values["sensitivity"].defaulted())
+    return brief_sensitivity(scenario, engine.options.on_progress);
   if (name == "closed-form")
     return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
   Engine simulated = engine;

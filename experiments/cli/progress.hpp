@@ -40,7 +40,7 @@ class Progress {
   StatusLine line_;
 };
 
-/// Shows "simulating round 2 of 3, at 1 min 3 s", where the time is simulated; for
+/// Shows "simulating round 2 of 3, at 3 min 20 s", where the time is simulated; for
 /// sim::RunOptions::on_progress. The line goes when the last copy of the function does.
 std::function<void(const sim::Progress&)> show_simulation();
 

@@ -16,6 +16,7 @@
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
 #include "experiments/commands/explain_site.hpp"
 #include "experiments/text/human.hpp"
 
@@ -222,7 +223,9 @@ void run_explain(const Arguments& arguments) {
   const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
   std::string simulated;
   if (!parts.exact()) {
-    const double wall_clock_s = execute(scenario, Engine{}).report.wall_clock_s;
+    Engine engine;
+    engine.options.on_progress = show_simulation();
+    const double wall_clock_s = execute(scenario, engine).report.wall_clock_s;
     simulated = text_of({"wall clock by simulation", "every site and hop on its own", "",
                          fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});
   }

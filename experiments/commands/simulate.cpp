@@ -122,10 +122,11 @@ void run_simulate(const Arguments& arguments) {
           ? execute(scenario, engine)
           : sim::simulate_plan(scenario, scenario::read_plan(given_plan, scenario.sites()), engine.options);
   if (replicas > 0) {
-    engine.options.on_progress = {};  // replicas run at the same time
+    sim::RunOptions silent = engine.options;  // replicas run at the same time
+    silent.on_progress = {};
     const auto with_seed = [&](const costmodel::Scenario& seeded) {
-      return given_plan.empty() ? sim::simulate_scenario(seeded, engine.options).report
-                                : sim::simulate_plan(seeded, run.plan, engine.options).report;
+      return given_plan.empty() ? sim::simulate_scenario(seeded, silent).report
+                                : sim::simulate_plan(seeded, run.plan, silent).report;
     };
     sim::add_replicas(run.report, scenario, with_seed, replicas);
   }
@@ -149,9 +150,10 @@ void run_simulate(const Arguments& arguments) {
     if (given_plan.empty()) {
       document["sent_bytes_per_site"] =
           scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
+      Engine brief = brief_engine(scenario);
+      brief.options.on_progress = engine.options.on_progress;
       document["bandwidth_curve"] = scenario::to_json(costmodel::bandwidth_curve(
-          scenario,
-          [brief = brief_engine(scenario)](const auto& scaled) { return execute(scaled, brief).report; }));
+          scenario, [&](const auto& scaled) { return execute(scaled, brief).report; }));
     }
     if (!run.timeline.rounds.empty())
       document["round_timeline"] =

@@ -161,7 +161,7 @@ def events(program, keys, links):
     if s.rounds > 60 or keys["strategy"].get("ring_order") != "given":
         raise ValueError("too many rounds or another ring, which happens while a scenario is made smaller")
     expected, actual = reference.simulated_wall_clock(s, *links), program.answer("simulate", keys)["wall_clock_s"]
-    # A byte more or less on each of 2 (M - 1) flows that follow each other, at the slowest rate.
+    # A byte more or less in each of 2 (M - 1) flows that follow each other or share a link, at the slowest rate.
     slowest = min([rate for site in links[0] for rate in site.values()] + [rate for _, rate in links[1].values() if rate])
     rounding = 0 if exact else s.rounds * 2 * (s.sites - 1) / slowest / expected
     return [(f"simulated {s.collective}{'' if exact else ' with latencies'}", expected, actual, 1e-9 + rounding)]
