@@ -10,16 +10,16 @@ namespace {
 
 /// The two known values around `wanted`, which are the same if it is known itself; and its place between
 /// them.
-struct Between {
+struct Neighbours {
   std::int64_t low = 0, high = 0;
 };
-std::optional<Between> between(const std::set<std::int64_t>& known, double wanted) {
+std::optional<Neighbours> between(const std::set<std::int64_t>& known, double wanted) {
   const auto above = std::find_if(known.begin(), known.end(),
                                   [&](std::int64_t value) { return static_cast<double>(value) >= wanted; });
   if (above == known.end()) return std::nullopt;
-  if (static_cast<double>(*above) == wanted) return Between{*above, *above};
+  if (static_cast<double>(*above) == wanted) return Neighbours{*above, *above};
   if (above == known.begin()) return std::nullopt;
-  return Between{*std::prev(above), *above};
+  return Neighbours{*std::prev(above), *above};
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ std::optional<Interpolated> interpolated(const std::vector<const QualityRow*>& r
     steps.insert(row->local_steps);
     overlaps.insert(row->expert_overlap);
   }
-  const std::optional<Between> k = between(steps, local_steps), o = between(overlaps, expert_overlap);
+  const std::optional<Neighbours> k = between(steps, local_steps), o = between(overlaps, expert_overlap);
   if (!k || !o) return std::nullopt;
   const double k_share = k->low == k->high
                              ? 0

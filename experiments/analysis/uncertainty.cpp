@@ -36,7 +36,7 @@ std::string setting(const CalibratedTerm& term, double value) {
   return fmt::format("{}={}{}", term.key, value, term.unit);
 }
 
-std::string change_text(double answer_s, double seconds) {
+std::string change_of_answer(double answer_s, double seconds) {
   return fmt::format("{:+.2f} %", (seconds / answer_s - 1) * 100);
 }
 
@@ -122,13 +122,13 @@ std::string uncertainty_text(const ShownUncertainty& shown) {
   std::string sources;
   for (const costmodel::Uncertainty& input : shown.inputs) {
     rows.push_back({input.input, input_text(input.low, input.unit), input_text(input.high, input.unit),
-                    change_text(shown.answer_s, input.wall_clock_low_s),
-                    change_text(shown.answer_s, input.wall_clock_high_s)});
+                    change_of_answer(shown.answer_s, input.wall_clock_low_s),
+                    change_of_answer(shown.answer_s, input.wall_clock_high_s)});
     sources += fmt::format("  {}: {} ({})\n", input.input, input.how, input.executor);
   }
   const costmodel::Interval95 all = costmodel::in_quadrature(shown.inputs, shown.answer_s);
   rows.push_back({"all inputs, in quadrature", human_time(all.low), human_time(all.high),
-                  change_text(shown.answer_s, all.low), change_text(shown.answer_s, all.high)});
+                  change_of_answer(shown.answer_s, all.low), change_of_answer(shown.answer_s, all.high)});
   return aligned(rows) + sources + '\n';
 }
 

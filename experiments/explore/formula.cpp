@@ -21,7 +21,6 @@ namespace {
 
 using costmodel::Scenario;
 
-constexpr std::int64_t kLargestLocalSteps = 1024;
 constexpr const char* kShownMethods[] = {"ddp", "diloco", "streaming_diloco", "fomoe"};
 
 Json curve_of(const Scenario& scenario) {

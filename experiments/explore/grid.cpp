@@ -20,7 +20,6 @@ using costmodel::Scenario;
 constexpr int kHalfOctaves = 8;  // rates from 1/16 to 16
 constexpr double kLatencies[] = {0.25, 0.5, 1, 2, 4};
 constexpr const char* kFormats[] = {"bf16", "int8", "int4"};
-constexpr std::int64_t kLargestLocalSteps = 1024;
 constexpr int kMostOverlaps = 8;
 
 /// A number as the page shows it and as --set takes it, so that both mean the same.

@@ -1,5 +1,6 @@
 // What the page asks about: the scenario of the command line, with the settings of the page on top.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 namespace fomoe::explore {
 
 using scenario::Json;
+
+/// The page shows answers for K = 1, 2, 4 and so on, up to this.
+inline constexpr std::int64_t kLargestLocalSteps = 1024;
 
 /// The scenario that the command line names, and its --set, --unset and --seed as overrides of the reader.
 struct Question {

@@ -25,7 +25,7 @@ Comparisons halves(const Trained& trained) {
   return list;
 }
 
-std::vector<Claim> claims_of(const Trained& trained) {
+std::vector<Claim> claims_of_overlap(const Trained& trained) {
   const auto full = [](const Setting& s) { return s.outer == "local_adamw" && s.full_replica(); };
   const auto partial = [](const Setting& s, const Setting& other) {
     return other.outer == s.outer && !other.full_replica() && other.sites == s.sites;
@@ -84,8 +84,8 @@ Figure expert_overlap(Assumptions& assume) {
   figure.rows = point_rows(paper_runs(assume, PaperRows::exp1), "paper", all);
   const auto ours = point_rows(proxy, "proxy", all);
   figure.rows.insert(figure.rows.end(), ours.begin(), ours.end());
-  add_claims(figure, "paper", by_sign(claims_of(paper)));
-  add_claims(figure, "proxy", claims_of(proxy));
+  add_claims(figure, "paper", by_sign(claims_of_overlap(paper)));
+  add_claims(figure, "proxy", claims_of_overlap(proxy));
   state_proxy(assume);
   figure.notes = {
       "In the paper's model, experts are 3.9 % of the parameters, so that the overlap changes few "

@@ -7,7 +7,7 @@ namespace {
 
 bool is_dense(const Setting& setting) { return setting.experts == 1; }
 
-std::vector<Claim> claims_of(const Trained& all) {
+std::vector<Claim> claims_of_full_replicas(const Trained& all) {
   Trained trained;  // full replicas of the mixture of experts
   for (const auto& point : all) {
     if (point.first.full_replica() && !is_dense(point.first)) trained.insert(point);
@@ -84,8 +84,8 @@ Figure full_replicas(Assumptions& assume) {
   figure.rows = point_rows(paper, "paper", wanted);
   const auto ours = point_rows(proxy, "proxy", wanted);
   figure.rows.insert(figure.rows.end(), ours.begin(), ours.end());
-  add_claims(figure, "paper", by_sign(claims_of(paper)));
-  std::vector<Claim> claims = claims_of(proxy);
+  add_claims(figure, "paper", by_sign(claims_of_full_replicas(paper)));
+  std::vector<Claim> claims = claims_of_full_replicas(proxy);
   claims.push_back(
       claim_above_zero("a mixture of experts reaches a lower perplexity than a dense model with the same "
                        "active parameters, centralised",

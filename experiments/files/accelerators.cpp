@@ -29,7 +29,7 @@ std::string text_of(const toml::table& table, const char* key) {
   return *value;
 }
 
-std::vector<Accelerator> read() {
+std::vector<Accelerator> read_accelerators() {
   std::vector<Accelerator> list;
   const toml::table document = toml::parse(kAcceleratorsToml);
   for (const toml::node& node : *document["accelerator"].as_array()) {
@@ -54,7 +54,7 @@ std::vector<Accelerator> read() {
 }  // namespace
 
 const std::vector<Accelerator>& accelerators() {
-  static const std::vector<Accelerator> all = read();
+  static const std::vector<Accelerator> all = read_accelerators();
   return all;
 }
 

@@ -18,8 +18,8 @@ namespace {
 
 using platforms::LinkChange;
 
-constexpr const char* kHeader = "time,link,bandwidth,latency";
-constexpr const char* kExampleRow = "3600s,uplink of site-0,200Mbps,";
+constexpr const char* kTraceHeader = "time,link,bandwidth,latency";
+constexpr const char* kExampleChange = "3600s,uplink of site-0,200Mbps,";
 
 /// All links of the platform with the names that reports give them.
 std::vector<std::pair<std::string, LinkChange>> named_links(const platforms::Platform& platform) {
@@ -83,7 +83,7 @@ double time_of(const std::string& cell, const std::string& place) {
 }  // namespace
 
 void read_link_trace_csv(const std::string& path, platforms::Platform& platform) {
-  CsvFile file(path, {"trace", "a CSV of rates over time", kHeader, kExampleRow});
+  CsvFile file(path, {"trace", "a CSV of rates over time", kTraceHeader, kExampleChange});
   const auto links = named_links(platform);
   platforms::Platform constant = platform;
   while (file.next()) {
@@ -97,10 +97,10 @@ void read_link_trace_csv(const std::string& path, platforms::Platform& platform)
            "uplink of site-0, or uplink of *", nearest(file.cell(1), names));
     }
     if (file.cell(2).empty() && file.cell(3).empty())
-      fail(place, "row", "neither bandwidth nor latency", "at least one of them", kExampleRow);
+      fail(place, "row", "neither bandwidth nor latency", "at least one of them", kExampleChange);
     const double at_s = time_of(file.cell(0), place);
     if (!platform.changes.empty() && at_s < platform.changes.back().at_s)
-      fail(place, "time", '"' + file.cell(0) + '"', "rows in ascending order of time", kExampleRow);
+      fail(place, "time", '"' + file.cell(0) + '"', "rows in ascending order of time", kExampleChange);
     for (LinkChange change : found) {
       change.at_s = at_s;
       if (!file.cell(2).empty()) {
@@ -116,14 +116,14 @@ void read_link_trace_csv(const std::string& path, platforms::Platform& platform)
       if (!file.cell(3).empty()) {
         if (change.link != LinkChange::Link::path)
           fail(place, "latency", '"' + file.cell(3) + '"', "an empty cell: only paths have a latency",
-               kExampleRow);
+               kExampleChange);
         change.latency_s = quantity(file.cell(3), constant.path(change.from, change.to).latency_s,
                                     Quantity::duration, place, "latency", "30ms, or 200%");
       }
       platform.changes.push_back(change);
     }
   }
-  if (platform.changes.empty()) fail(path + ":2", "trace", "no rows", "at least one change", kExampleRow);
+  if (platform.changes.empty()) fail(path + ":2", "trace", "no rows", "at least one change", kExampleChange);
   platform.provenance.push_back({"rates over time", Origin::assumed, path});
 }
 

@@ -13,9 +13,9 @@
 namespace fomoe::scenario {
 namespace {
 
-constexpr const char* kHeader =
+constexpr const char* kPathsHeader =
     "src_region,dst_region,throughput_median_bits_per_s,throughput_samples,rtt_median_ms";
-constexpr const char* kExampleRow = "aws:us-east-1,azure:eastus,4850218610,1,1.9";
+constexpr const char* kExamplePath = "aws:us-east-1,azure:eastus,4850218610,1,1.9";
 
 /// Reads a number above zero: a measured rate or round trip cannot be zero.
 double positive_number(std::string_view cell, const std::string& place, const char* column,
@@ -31,7 +31,7 @@ double positive_number(std::string_view cell, const std::string& place, const ch
 }  // namespace
 
 MeasuredPaths read_paths_csv(const std::string& path) {
-  CsvFile file(path, {"paths_csv", "a CSV of measured paths", kHeader, kExampleRow});
+  CsvFile file(path, {"paths_csv", "a CSV of measured paths", kPathsHeader, kExamplePath});
   MeasuredPaths paths;
   while (file.next()) {
     const std::string place = file.place();
@@ -41,14 +41,14 @@ MeasuredPaths read_paths_csv(const std::string& path) {
     const double round_trip_ms = positive_number(file.cell(4), place, "rtt_median_ms", "1.9");
     const auto pair = std::make_pair(file.cell(0), file.cell(1));
     if (pair.first.empty() || pair.second.empty())
-      fail(place, "src_region, dst_region", "an empty name", "two names", kExampleRow);
+      fail(place, "src_region, dst_region", "an empty name", "two names", kExamplePath);
     if (!paths
              .try_emplace(pair,
                           MeasuredPath{bits_to_bytes(bits_per_s), round_trip_ms_to_one_way_s(round_trip_ms)})
              .second) {
       fail(place, "src_region, dst_region",
            fmt::format("the path from {} to {} twice", pair.first, pair.second), "each pair once",
-           kExampleRow);
+           kExamplePath);
     }
   }
   return paths;

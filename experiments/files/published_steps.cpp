@@ -25,7 +25,7 @@ double number_of(const std::string& cell) {
   return number;
 }
 
-std::vector<PublishedSteps> read() {
+std::vector<PublishedSteps> read_published_steps() {
   std::istringstream lines(kPublishedStepsCsv);
   std::string line;
   std::getline(lines, line);
@@ -63,7 +63,7 @@ std::vector<PublishedSteps> read() {
 }  // namespace
 
 const std::vector<PublishedSteps>& published_steps() {
-  static const std::vector<PublishedSteps> all = read();
+  static const std::vector<PublishedSteps> all = read_published_steps();
   return all;
 }
 

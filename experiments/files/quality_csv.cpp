@@ -19,9 +19,9 @@
 namespace fomoe::scenario {
 namespace {
 
-constexpr const char* kHeader =
+constexpr const char* kQualityHeader =
     "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note";
-constexpr const char* kExampleRow = "diloco,32,fixed,4,2,130.58,17.58,";
+constexpr const char* kExampleQuality = "diloco,32,fixed,4,2,130.58,17.58,";
 
 class QualityReader {
  public:
@@ -36,9 +36,9 @@ class QualityReader {
       if (line.starts_with("# ") && !header) {
         read_scope(line.substr(2));
       } else if (!header) {
-        if (line != kHeader)
+        if (line != kQualityHeader)
           wrong("header", fmt::format("\"{}\"", line),
-                fmt::format("\"# key: value\" lines, then \"{}\"", kHeader), kHeader);
+                fmt::format("\"# key: value\" lines, then \"{}\"", kQualityHeader), kQualityHeader);
         header = true;
       } else {
         read_row(line);
@@ -54,7 +54,7 @@ class QualityReader {
         wrong(needed, "none", fmt::format("a line \"# {}: …\" that states the scope of the table", needed),
               fmt::format("# {}: 1.34e9", needed));
     }
-    if (table_.rows.empty()) wrong("row", "none", "at least one", kExampleRow);
+    if (table_.rows.empty()) wrong("row", "none", "at least one", kExampleQuality);
     return std::move(table_);
   }
 
@@ -68,14 +68,15 @@ class QualityReader {
     double value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(value) || value < min)
-      wrong(column, fmt::format("\"{}\"", cell), fmt::format("a number of at least {}", min), kExampleRow);
+      wrong(column, fmt::format("\"{}\"", cell), fmt::format("a number of at least {}", min),
+            kExampleQuality);
     return value;
   }
 
   std::int64_t whole(std::string_view cell, const std::string& column) const {
     const double value = number(cell, column, 1);
     if (value != std::floor(value) || value > 1e9)
-      wrong(column, fmt::format("\"{}\"", cell), "a whole number of at least 1", kExampleRow);
+      wrong(column, fmt::format("\"{}\"", cell), "a whole number of at least 1", kExampleQuality);
     return static_cast<std::int64_t>(value);
   }
 
@@ -102,18 +103,18 @@ class QualityReader {
 
   void read_row(const std::string& line) {
     const std::vector<std::string> cells = csv_cells(line, 8);  // the last column, note, may contain commas
-    if (cells.size() != 8) wrong("row", fmt::format("\"{}\"", line), "8 cells", kExampleRow);
+    if (cells.size() != 8) wrong("row", fmt::format("\"{}\"", line), "8 cells", kExampleQuality);
     costmodel::QualityRow row;
     row.strategy = cells[0];
-    if (row.strategy.empty()) wrong("strategy", "an empty name", "a method's name", kExampleRow);
+    if (row.strategy.empty()) wrong("strategy", "an empty name", "a method's name", kExampleQuality);
     row.local_steps = whole(cells[1], "local_steps");
     row.placement = cells[2];
     if (row.placement != "fixed" && row.placement != "random" && row.placement != "affinity")
-      wrong("placement", fmt::format("\"{}\"", cells[2]), "fixed, random or affinity", kExampleRow);
+      wrong("placement", fmt::format("\"{}\"", cells[2]), "fixed, random or affinity", kExampleQuality);
     row.sites = static_cast<int>(whole(cells[3], "sites"));
     row.expert_overlap = static_cast<int>(whole(cells[4], "expert_overlap"));
     if (row.expert_overlap > row.sites)
-      wrong("expert_overlap", cells[4], fmt::format("at most the {} sites", row.sites), kExampleRow);
+      wrong("expert_overlap", cells[4], fmt::format("at most the {} sites", row.sites), kExampleQuality);
     row.perplexity = number(cells[5], "perplexity", 1);
     if (!cells[6].empty()) row.plus_minus = number(cells[6], "plus_minus", 0);
     row.note = cells[7];
@@ -133,7 +134,7 @@ costmodel::QualityTable parse_quality_csv(std::string_view text, const std::stri
 
 costmodel::QualityTable read_quality_csv(const std::string& path) {
   const std::optional<std::string> text = whole_file(path);
-  if (!text) fail(path + ":1", "file", "no readable file", "a table of perplexities", kHeader);
+  if (!text) fail(path + ":1", "file", "no readable file", "a table of perplexities", kQualityHeader);
   return parse_quality_csv(*text, path);
 }
 

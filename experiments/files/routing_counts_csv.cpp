@@ -15,7 +15,7 @@
 namespace fomoe::scenario {
 namespace {
 
-constexpr const char* kHeader = "layer,expert,site,count";
+constexpr const char* kCountsHeader = "layer,expert,site,count";
 // This bound keeps the sum over all rows within 64 bits.
 constexpr std::int64_t kMaxCount = 1'000'000'000'000;
 
@@ -37,7 +37,7 @@ costmodel::RoutingCounts read_routing_counts(const std::string& path, const cost
   std::vector<std::string> names;
   for (const platforms::Site& site : platform.sites) names.push_back(site.name);
   const std::string example = fmt::format("0,0,{},1200", names.front());
-  CsvFile file(path, {"routing_counts", "a CSV of routing counts", kHeader, example});
+  CsvFile file(path, {"routing_counts", "a CSV of routing counts", kCountsHeader, example});
   costmodel::RoutingCounts counts = costmodel::make_routing_counts(
       static_cast<int>(costmodel::moe_layers(model)), static_cast<int>(model.experts), platform.size());
   counts.source = path;

@@ -167,7 +167,7 @@ Json figures(const costmodel::RunReport& report) {
 }
 
 /// JSON has no infinity, so an infinite number becomes null.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json finite_number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
 
@@ -230,7 +230,7 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
     Json errors;
     for (std::size_t i = 0; i < costmodel::kComparedCount; ++i)
       errors[std::string(costmodel::kComparedNames[i])] =
-          run.errors[i] ? number(*run.errors[i]) : Json(nullptr);
+          run.errors[i] ? finite_number(*run.errors[i]) : Json(nullptr);
     list.push_back({{"run", stem(run)},
                     {"id", run.measured.record.id},
                     {"started_at", run.measured.record.started_at},
@@ -246,10 +246,12 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
     for (std::size_t i = 0; i < costmodel::kComparedCount; ++i) {
       const std::optional<ErrorSummary> of = summary(runs, group.members, static_cast<Compared>(i));
       if (!of) continue;
-      errors[std::string(costmodel::kComparedNames[i])] = {
-          {"runs", of->runs},         {"median", number(of->median)},
-          {"p95", number(of->p95)},   {"worst", number(of->worst)},
-          {"bias", number(of->bias)}, {"worst_run", stem(runs[of->worst_run])}};
+      errors[std::string(costmodel::kComparedNames[i])] = {{"runs", of->runs},
+                                                           {"median", finite_number(of->median)},
+                                                           {"p95", finite_number(of->p95)},
+                                                           {"worst", finite_number(of->worst)},
+                                                           {"bias", finite_number(of->bias)},
+                                                           {"worst_run", stem(runs[of->worst_run])}};
     }
     groups.push_back({{"name", group.name}, {"runs", group.members.size()}, {"errors", errors}});
   }

@@ -11,7 +11,7 @@ namespace fomoe::probe {
 
 namespace {
 
-int whole_number(const std::string& name, const std::string& text, int least, int most) {
+int variable_as_number(const std::string& name, const std::string& text, int least, int most) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
@@ -44,10 +44,10 @@ Launch read_launch(const Environment& environment) {
   const std::string rank_name = slurm ? "SLURM_PROCID" : "RANK";
   const std::string rank = need(rank_name, "0");
   Launch launch;
-  launch.world = whole_number(world_name, need(world_name, "2"), 2, kMostSites);
-  launch.rank = whole_number(rank_name, rank, 0, launch.world - 1);
+  launch.world = variable_as_number(world_name, need(world_name, "2"), 2, kMostSites);
+  launch.rank = variable_as_number(rank_name, rank, 0, launch.world - 1);
   launch.master = need("MASTER_ADDR", "10.0.0.1");
-  launch.port = whole_number("MASTER_PORT", need("MASTER_PORT", "29500"), 1, 65534);
+  launch.port = variable_as_number("MASTER_PORT", need("MASTER_PORT", "29500"), 1, 65534);
   if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") ++launch.port;
   return launch;
 }

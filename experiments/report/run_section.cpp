@@ -24,7 +24,7 @@ using commands::Row;
 
 namespace {
 
-constexpr std::size_t kMostRows = 64, kFewRows = 8;
+constexpr std::size_t kMostRunRows = 64, kFewRows = 8;
 
 /// A text of the scenario; empty if the result does not have it.
 std::string of_scenario(const Run& run, const char* table_name, const char* key) {
@@ -111,7 +111,7 @@ std::string waits(const costmodel::RunReport& report) {
   for (const costmodel::CriticalStep& step : report.critical_path) all_s += step.seconds;
   std::vector<Row> rows;
   for (const costmodel::CriticalStep& step : report.critical_path) {
-    if (rows.size() == kMostRows) break;
+    if (rows.size() == kMostRunRows) break;
     rows.push_back({step.what, step.transfer ? "transfer" : "compute", step.site, human_time(step.seconds),
                     human_percent(all_s > 0 ? step.seconds / all_s : 0)});
   }
@@ -125,7 +125,7 @@ std::string sites(const costmodel::RunReport& report) {
   const auto rounds = static_cast<double>(report.round.count);
   std::vector<Row> rows;
   for (const costmodel::SiteReport& site : report.sites) {
-    if (rows.size() == kMostRows) break;
+    if (rows.size() == kMostRunRows) break;
     rows.push_back({site.name, human_bytes(site.bytes_sent / rounds),
                     human_bytes(site.bytes_received / rounds), human_time(site.compute_s),
                     human_time(site.exposed_communication_s), human_time(site.idle_s),

@@ -13,7 +13,7 @@ using scenario::Json;
 
 namespace {
 
-constexpr std::size_t kMostRows = 60;
+constexpr std::size_t kMostSettings = 60;
 
 std::string plain(const Json& value) {
   if (value.is_null()) return "none";
@@ -39,7 +39,7 @@ std::string list_table(const std::string& caption, const Json& list) {
   }
   std::vector<std::vector<std::string>> rows;
   for (const Json& entry : list) {
-    if (rows.size() == kMostRows) break;
+    if (rows.size() == kMostSettings) break;
     std::vector<std::string> row;
     for (const Column& column : columns)
       row.push_back(entry.contains(column.title) ? value_text(column.title, entry[column.title]) : "");

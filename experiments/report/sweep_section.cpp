@@ -25,7 +25,7 @@ using commands::Row;
 
 namespace {
 
-constexpr std::size_t kMostRows = 200, kMostLines = 8;
+constexpr std::size_t kMostSweepRows = 200, kMostLines = 8;
 constexpr double kSameTimes = 1e-3;  // of a time: less than the width of a line
 
 std::string text_of(const Json& value) {
@@ -198,7 +198,7 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
   }
   std::vector<Row> rows;
   for (auto& [value, row] : by_value) {
-    if (rows.size() < kMostRows) rows.push_back(std::move(row));
+    if (rows.size() < kMostSweepRows) rows.push_back(std::move(row));
   }
   chart.data = {{"kind", "points"},
                 {"x_title", sweep.axes[axis]},
@@ -294,7 +294,7 @@ std::string sweep_section(const Sweep& sweep) {
   columns.push_back({"problem"});
   std::vector<Row> rows;
   for (const Sweep::Row& row : sweep.rows) {
-    if (rows.size() == kMostRows) break;
+    if (rows.size() == kMostSweepRows) break;
     Row cells;
     for (const Json& value : row.values) cells.push_back(text_of(value));
     const bool possible = row.problem.empty();

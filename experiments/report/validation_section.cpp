@@ -17,7 +17,7 @@ using commands::Row;
 
 namespace {
 
-constexpr std::size_t kMostRows = 25;
+constexpr std::size_t kMostValidatedRuns = 25;
 
 /// "10.4 %"; for utilisation, which is a share, "4.1 pt".
 std::string size_text(const std::optional<double>& error, const std::string& quantity) {
@@ -200,7 +200,7 @@ std::string validation_section(const Validation& validation) {
   html += heading(3, "Other quantities") + table("Errors of all runs", columns, rows);
   rows.clear();
   for (const Validation::Compared* run : by_error(validation)) {
-    if (rows.size() == kMostRows) break;
+    if (rows.size() == kMostValidatedRuns) break;
     rows.push_back({run->name, signed_text(run->error, "wall_clock"), human_time(run->measured_s),
                     human_time(run->predicted_s), run->bound});
   }

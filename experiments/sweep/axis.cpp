@@ -18,7 +18,7 @@ namespace {
 using scenario::Kind;
 
 constexpr double kMostValues = 1e7;
-constexpr double kMostRows = 1e12;
+constexpr double kMostCombinations = 1e12;
 
 [[noreturn]] void refuse(const std::string& text, const std::string& got, const std::string& expected) {
   throw UsageError(
@@ -191,8 +191,9 @@ Grid::Grid(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(axes_.size
   for (std::size_t a = axes_.size(); a-- > 0;) {
     strides_[a] = rows_;
     rows *= static_cast<double>(axes_[a].size());
-    if (rows > kMostRows)
-      throw UsageError(fmt::format("--vary: got more than {:.0e} combinations; expected fewer", kMostRows));
+    if (rows > kMostCombinations)
+      throw UsageError(
+          fmt::format("--vary: got more than {:.0e} combinations; expected fewer", kMostCombinations));
     rows_ *= axes_[a].size();
     for (std::size_t b = 0; b < a; ++b) {
       if (axes_[a].key == axes_[b].key)

@@ -13,7 +13,7 @@ namespace fomoe::sweep {
 
 namespace {
 
-constexpr std::size_t kMostRows = 40;  // of a plot, so that it fits on a screen
+constexpr std::size_t kMostPlotted = 40;  // of a plot, so that it fits on a screen
 
 /// At most `most` digits of an axis with `size` values, evenly spaced, with the first and the last.
 std::vector<std::size_t> spread(std::size_t size, std::size_t most) {
@@ -71,11 +71,11 @@ std::vector<std::size_t> varied_axes(const Grid& grid) {
 }  // namespace
 
 PlottedRows::PlottedRows(const Grid& grid, int width) : grid_(grid), width_(width), axes_(varied_axes(grid)) {
-  digits_[0] = spread(grid.axes()[axes_[0]].size(), kMostRows);
+  digits_[0] = spread(grid.axes()[axes_[0]].size(), kMostPlotted);
   digits_[1] = {0};
   if (axes_.size() == 2)
     digits_[1] = spread(grid.axes()[axes_[1]].size(),
-                        std::min(kMostRows, static_cast<std::size_t>(commands::most_columns(width))));
+                        std::min(kMostPlotted, static_cast<std::size_t>(commands::most_columns(width))));
   cells_.resize(digits_[0].size() * digits_[1].size());
 }
 

@@ -7,7 +7,7 @@ namespace fomoe::sweep {
 
 namespace {
 
-constexpr std::uint64_t kMostRows = 1'000'000;
+constexpr std::uint64_t kMostDigests = 1'000'000;
 
 // FNV-1a (Fowler, Noll and Vo) over the bits of the results.
 std::uint64_t digest(const Chunk& chunk, std::size_t index) {
@@ -22,7 +22,7 @@ std::uint64_t digest(const Chunk& chunk, std::size_t index) {
 }  // namespace
 
 UnchangedAxes::UnchangedAxes(const Grid& grid)
-    : grid_(grid), digests_(grid.rows() <= kMostRows ? static_cast<std::size_t>(grid.rows()) : 0, 0) {}
+    : grid_(grid), digests_(grid.rows() <= kMostDigests ? static_cast<std::size_t>(grid.rows()) : 0, 0) {}
 
 void UnchangedAxes::add(const Chunk& chunk) {
   if (digests_.empty()) return;

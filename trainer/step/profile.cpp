@@ -56,11 +56,11 @@ class StepClock {
   std::array<std::chrono::steady_clock::time_point, 4> times_{};
 };
 
-struct Batch {
+struct RandomBatch {
   at::Tensor tokens, targets;  // int64 [B, S]
 };
 
-Batch random_batch(const costmodel::ModelShape& shape, std::int64_t sequences, at::Device device) {
+RandomBatch random_batch(const costmodel::ModelShape& shape, std::int64_t sequences, at::Device device) {
   const at::Tensor text =
       at::randint(shape.vocabulary, {sequences, shape.sequence_length + 1}, at::kLong).to(device);
   return {text.narrow(1, 0, shape.sequence_length).contiguous(),
@@ -71,7 +71,7 @@ Batch random_batch(const costmodel::ModelShape& shape, std::int64_t sequences, a
 /// can be timed. They share a pool, since each part leaves tensors to the next one.
 class TimedSteps {
  public:
-  TimedSteps(Model& model, const Batch& batch, Launches launches)
+  TimedSteps(Model& model, const RandomBatch& batch, Launches launches)
       : model_(&model),
         optimizer_(model, {}),
         batch_(batch),
@@ -116,7 +116,7 @@ class TimedSteps {
 
   Model* model_;
   AdamW optimizer_;
-  Batch batch_;
+  RandomBatch batch_;
   std::int64_t started_ = 0, sampled_ = 0;
   std::array<StepClock, 2> clocks_;
   std::shared_ptr<GraphPool> pool_;

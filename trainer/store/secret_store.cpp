@@ -16,7 +16,7 @@ using Kind = StoreRequest::Kind;
 using Bytes = std::vector<std::uint8_t>;
 using std::chrono::milliseconds;
 
-constexpr double kProofS = 5;  // for the exchange of codes; then this process tries again
+constexpr double kGreetingS = 5;  // for the exchange of codes; then this process tries again
 
 std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -37,7 +37,7 @@ Channel connect(const SecretStoreOptions& options) {
   while (true) {
     try {
       Socket socket = connect_to(options.address, options.port, deadline);
-      return Channel::as_client(std::move(socket), options.secret, seconds_from_now(kProofS));
+      return Channel::as_client(std::move(socket), options.secret, seconds_from_now(kGreetingS));
     } catch (const Silent&) {
       silent = true;
     } catch (const ConnectionLost&) {  // rank 0 is not there yet

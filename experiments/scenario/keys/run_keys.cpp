@@ -4,7 +4,7 @@
 namespace fomoe::scenario {
 namespace {
 
-constexpr Key kKeys[] = {
+constexpr Key kRunKeys[] = {
     {"prices", "file", Kind::text, "", "prices are given here, or there are none",
      "price file, relative to this file", "\"../data/prices-example.toml\""},
     {"prices", "pricing", Kind::choice, "\"on_demand\"", "", "kind of GPU price to take from the file",
@@ -178,6 +178,6 @@ constexpr Key kKeys[] = {
 
 }  // namespace
 
-std::span<const Key> run_keys() { return kKeys; }
+std::span<const Key> run_keys() { return kRunKeys; }
 
 }  // namespace fomoe::scenario

@@ -4,7 +4,7 @@
 namespace fomoe::scenario {
 namespace {
 
-constexpr Key kKeys[] = {
+constexpr Key kSiteKeys[] = {
     {"compute", "profile", Kind::text, "", "no profile",
      "step profile written by `fomoe-train profile`, relative to this file, or \"published:ID\" with an id "
      "that "
@@ -193,6 +193,6 @@ constexpr Key kKeys[] = {
 
 }  // namespace
 
-std::span<const Key> site_keys() { return kKeys; }
+std::span<const Key> site_keys() { return kSiteKeys; }
 
 }  // namespace fomoe::scenario

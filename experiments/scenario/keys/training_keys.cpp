@@ -7,7 +7,7 @@ namespace {
 // These bounds keep every product of shape keys within 64 bits. The reader also checks the total.
 constexpr double kMaxWidth = 1e6, kMaxLayers = 1e5, kMaxExperts = 1e6, kMaxVocabulary = 1e8;
 
-constexpr Key kKeys[] = {
+constexpr Key kTrainingKeys[] = {
     {"", "name", Kind::text, "", "no name", "title of the scenario", "\"four sites at 1 Gb/s\""},
     {"", "description", Kind::text, "", "no description", "purpose of the scenario",
      "\"my three data centres\""},
@@ -195,6 +195,6 @@ constexpr Key kKeys[] = {
 
 }  // namespace
 
-std::span<const Key> training_keys() { return kKeys; }
+std::span<const Key> training_keys() { return kTrainingKeys; }
 
 }  // namespace fomoe::scenario

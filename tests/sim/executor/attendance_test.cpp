@@ -9,6 +9,7 @@
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 
 using namespace fomoe;
 using costmodel::Collective;
@@ -16,6 +17,7 @@ using costmodel::FailurePolicy;
 using costmodel::RunReport;
 using costmodel::Scenario;
 using doctest::Approx;
+using tests::simulated;
 
 namespace {
 
@@ -53,8 +55,6 @@ Scenario with_outage(Scenario scenario, int site, double start_s, double duratio
   scenario.failures = failures;
   return scenario;
 }
-
-RunReport simulated(const Scenario& scenario) { return sim::simulate_scenario(scenario).report; }
 
 }  // namespace
 

@@ -12,7 +12,7 @@ using namespace fomoe;
 
 namespace {
 
-void check_equal(const costmodel::Scenario& scenario) {
+void check_traffic(const costmodel::Scenario& scenario) {
   const costmodel::RunReport formula = costmodel::closed_form(scenario);
   const costmodel::RunReport simulated = sim::simulate_scenario(scenario).report;
   CHECK(simulated.wall_clock_s == doctest::Approx(formula.wall_clock_s).epsilon(1e-9));
@@ -32,7 +32,7 @@ TEST_CASE(
     scenario.traffic.data_bytes_per_token = 1e6;  // 3 · 50 MB in a round of 5 s at 1 GB/s
     scenario.traffic.checkpoint_site = 0;
     scenario.traffic.checkpoint_rounds = 5;  // three uploads of about 1.5 GB
-    check_equal(scenario);
+    check_traffic(scenario);
     CHECK(sim::simulate_scenario(scenario).report.wall_clock_s == doctest::Approx(without_s).epsilon(1e-9));
   }
 }
@@ -41,7 +41,7 @@ TEST_CASE("extra traffic: a site that rejoins delays all others by state ÷ band
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.traffic.rejoin_site = 2;
   scenario.traffic.rejoin_rounds = 4;
-  check_equal(scenario);
+  check_traffic(scenario);
 }
 
 TEST_CASE("extra traffic: data that a slow uplink cannot deliver in time makes the run longer") {

@@ -13,6 +13,7 @@
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 
 using namespace fomoe;
 using costmodel::Collective;
@@ -69,9 +70,6 @@ bool uses_paths_at_once(const Scenario& scenario) {
          owners > 1 && owners < scenario.sites();
 }
 
-double simulated_s(const Scenario& scenario) {
-  return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
-}
 double formula_s(const Scenario& scenario) { return costmodel::closed_form(scenario).wall_clock_s; }
 
 }  // namespace
@@ -79,7 +77,7 @@ double formula_s(const Scenario& scenario) { return costmodel::closed_form(scena
 TEST_CASE("every method over paths that limit each flow: simulated = closed form") {
   each_method([](Scenario& scenario) {
     scenario.platform = platform_of(scenario.sites(), kSlowPath, 0);
-    const double seconds = simulated_s(scenario);
+    const double seconds = tests::simulated_wholly(scenario).wall_clock_s;
     if (uses_paths_at_once(scenario)) {
       CHECK(formula_s(scenario) > seconds);
       CHECK(formula_s(scenario) < seconds * 1.001);
@@ -90,7 +88,7 @@ TEST_CASE("every method over paths that limit each flow: simulated = closed form
     // is sent.
     scenario.platform = platform_of(scenario.sites(), platforms::kUnlimited, 0);
     const bool sends = !scenario.strategy.method->one_site;
-    CHECK((simulated_s(scenario) < seconds * (1 - 1e-6)) == sends);
+    CHECK((tests::simulated_wholly(scenario).wall_clock_s < seconds * (1 - 1e-6)) == sends);
   });
 }
 
@@ -99,7 +97,8 @@ TEST_CASE("every method over paths with latencies: simulated = closed form") {
     each_method([&](Scenario& scenario) {
       if (uses_paths_at_once(scenario)) return;
       scenario.platform = platform_of(scenario.sites(), path, kLatency_s);
-      CHECK(formula_s(scenario) == doctest::Approx(simulated_s(scenario)).epsilon(1e-9));
+      CHECK(formula_s(scenario) ==
+            doctest::Approx(tests::simulated_wholly(scenario).wall_clock_s).epsilon(1e-9));
     });
   }
 }
@@ -110,7 +109,7 @@ TEST_CASE("every method where paths and ports are almost equally slow: the close
   each_method([](Scenario& scenario) {
     if (uses_paths_at_once(scenario)) return;
     scenario.platform = platform_of(scenario.sites(), 0.4 * kPort, 0);
-    const double ratio = formula_s(scenario) / simulated_s(scenario);
+    const double ratio = formula_s(scenario) / tests::simulated_wholly(scenario).wall_clock_s;
     CHECK(ratio < 1 + 1e-9);
     CHECK(ratio > 1 - 0.001);
   });

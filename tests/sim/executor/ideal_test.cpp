@@ -7,28 +7,12 @@
 #include "costmodel/formula/closed_form.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 
 using namespace fomoe;
 using costmodel::Collective;
 
-namespace {
-
-void check_close(double value, double expected, double tolerance) {
-  CHECK(std::abs(value - expected) <= tolerance * std::abs(expected));
-}
-
-void check_equal_reports(const costmodel::Scenario& scenario) {
-  const costmodel::RunReport formula = costmodel::closed_form(scenario);
-  const costmodel::RunReport simulated = sim::simulate_scenario(scenario).report;
-  check_close(simulated.wall_clock_s, formula.wall_clock_s, 1e-9);
-  check_close(simulated.round.communication_s, formula.round.communication_s, 1e-9);
-  check_close(simulated.round.exposed_communication_s, formula.round.exposed_communication_s, 1e-9);
-  check_close(simulated.compute_utilization, formula.compute_utilization, 1e-9);
-  check_close(simulated.bytes_per_token, formula.bytes_per_token, 1e-12);
-  check_close(simulated.bytes_sent_per_site_per_round, formula.bytes_sent_per_site_per_round, 1e-12);
-}
-
-}  // namespace
+using tests::check_close, tests::check_equal_reports;
 
 TEST_CASE("ideal: full-replica methods, simulated = closed form") {
   for (const char* method : {"ddp", "diloco", "local_adamw"}) {

@@ -8,31 +8,13 @@
 #include "costmodel/model/summary_inputs.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 
 using namespace fomoe;
 using costmodel::Collective;
 using costmodel::Scenario;
 
-namespace {
-
-void check_close(double value, double expected, double tolerance) {
-  CHECK(std::abs(value - expected) <= tolerance * std::abs(expected));
-}
-
-// Compares the simulated report with the closed form. The stages of a pipeline do different work, so that a
-// site may compute while others send. With `symmetric` false, only the totals are therefore compared.
-void check_equal_reports(const Scenario& scenario, bool symmetric = true) {
-  const costmodel::RunReport formula = costmodel::closed_form(scenario);
-  const costmodel::RunReport simulated = sim::simulate_scenario(scenario).report;
-  check_close(simulated.wall_clock_s, formula.wall_clock_s, 1e-9);
-  check_close(simulated.compute_utilization, formula.compute_utilization, 1e-9);
-  check_close(simulated.bytes_sent_per_site_per_round, formula.bytes_sent_per_site_per_round, 1e-12);
-  if (!symmetric) return;
-  check_close(simulated.round.communication_s, formula.round.communication_s, 1e-9);
-  check_close(simulated.round.exposed_communication_s, formula.round.exposed_communication_s, 1e-9);
-}
-
-}  // namespace
+using tests::check_close, tests::check_equal_reports;
 
 TEST_CASE("ideal: fsdp and experts on other sites, simulated = closed form") {
   for (const char* method : {"fsdp", "expert_parallel_wan", "remote_experts"}) {

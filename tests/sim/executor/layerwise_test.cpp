@@ -8,15 +8,12 @@
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 
 using namespace fomoe;
 using costmodel::FragmentPattern;
 
 namespace {
-
-double simulated_s(const costmodel::Scenario& scenario) {
-  return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
-}
 
 // Two sites, so that each of them sends a payload once. A step of 1 s has a forward pass of 1/3 s and a
 // backward pass of 2/3 s.
@@ -47,7 +44,8 @@ TEST_CASE("layerwise diloco by hand: what the last backward pass does not hide s
                                              layer_s + table_s});
       CAPTURE(layer_s);
       CAPTURE(tied);
-      CHECK(simulated_s(scenario) == doctest::Approx(60 + 10 * left_s).epsilon(1e-6));
+      CHECK(tests::simulated_wholly(scenario).wall_clock_s ==
+            doctest::Approx(60 + 10 * left_s).epsilon(1e-6));
       CHECK(costmodel::closed_form(scenario).wall_clock_s == doctest::Approx(60 + 10 * left_s).epsilon(1e-6));
     }
   }
@@ -62,7 +60,7 @@ TEST_CASE("layerwise diloco: only the last micro-batch hides transfers") {
   const double bytes_per_s = 2 * all;  // one second
   scenario.platform = platforms::uniform(2, bytes_per_s, bytes_per_s, 0);
   const double left_s = 1 - 0.75 * 2.0 / 3 / 4;
-  CHECK(simulated_s(scenario) == doctest::Approx(60 + 10 * left_s).epsilon(1e-6));
+  CHECK(tests::simulated_wholly(scenario).wall_clock_s == doctest::Approx(60 + 10 * left_s).epsilon(1e-6));
   CHECK(costmodel::closed_form(scenario).wall_clock_s == doctest::Approx(60 + 10 * left_s).epsilon(1e-6));
 }
 
@@ -85,8 +83,9 @@ TEST_CASE("layerwise streaming: the formula is the simulation") {
           CAPTURE(overlap_steps);
           CAPTURE(model_s);
           // The formula divides layers so that balanced fragments are exactly equal.
-          CHECK(simulated_s(scenario) == doctest::Approx(costmodel::closed_form(scenario).wall_clock_s)
-                                             .epsilon(pattern == FragmentPattern::balanced ? 0.006 : 0.0005));
+          CHECK(tests::simulated_wholly(scenario).wall_clock_s ==
+                doctest::Approx(costmodel::closed_form(scenario).wall_clock_s)
+                    .epsilon(pattern == FragmentPattern::balanced ? 0.006 : 0.0005));
         }
       }
     }
@@ -99,10 +98,10 @@ TEST_CASE("layerwise is never slower than whole fragments if there is no latency
     scenario.strategy.local_steps = 6;
     scenario.strategy.overlap_steps = 1;
     scenario.platform = platforms::uniform(2, 3e9, 3e9, 0);
-    const double layers_s = simulated_s(scenario);
+    const double layers_s = tests::simulated_wholly(scenario).wall_clock_s;
     scenario.strategy.layerwise = false;
     CAPTURE(method);
-    CHECK(layers_s < simulated_s(scenario));
+    CHECK(layers_s < tests::simulated_wholly(scenario).wall_clock_s);
   }
 }
 

@@ -12,10 +12,12 @@
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 
 using namespace fomoe;
 using costmodel::RunReport;
 using costmodel::Scenario;
+using tests::simulated_wholly;
 
 namespace {
 
@@ -56,10 +58,6 @@ Scenario any_scenario() {
   return scenario;
 }
 
-RunReport simulated(const Scenario& scenario) {
-  return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
-}
-
 constexpr double kRounding = 1 + 1e-9;
 
 }  // namespace
@@ -67,7 +65,7 @@ constexpr double kRounding = 1 + 1e-9;
 TEST_CASE("property: bytes are conserved, and are those of the plan whatever the links") {
   const bool ok = rc::check([] {
     const Scenario scenario = any_scenario();
-    const RunReport report = simulated(scenario);
+    const RunReport report = simulated_wholly(scenario);
     double sent = 0, received = 0;
     for (const auto& site : report.sites) {
       sent += site.bytes_sent;
@@ -76,7 +74,7 @@ TEST_CASE("property: bytes are conserved, and are those of the plan whatever the
     RC_ASSERT(std::abs(sent - received) <= 1e-9 * sent);
     Scenario elsewhere = scenario;
     elsewhere.platform = platforms::uniform(scenario.sites(), 1e9, 1e9, 0);
-    RC_ASSERT(std::abs(simulated(elsewhere).bytes_per_token - report.bytes_per_token) <=
+    RC_ASSERT(std::abs(simulated_wholly(elsewhere).bytes_per_token - report.bytes_per_token) <=
               1e-9 * report.bytes_per_token);
   });
   CHECK(ok);
@@ -84,7 +82,7 @@ TEST_CASE("property: bytes are conserved, and are those of the plan whatever the
 
 TEST_CASE("property: shares of a round add up, exposed ≤ all communication, utilisation ≤ 1") {
   const bool ok = rc::check([] {
-    const RunReport report = simulated(any_scenario());
+    const RunReport report = simulated_wholly(any_scenario());
     const costmodel::MeanRound& round = report.round;
     RC_ASSERT(std::abs(round.compute_s + round.exposed_communication_s + round.idle_s - round.duration_s) <=
               1e-6 * round.duration_s);
@@ -99,7 +97,7 @@ TEST_CASE("property: shares of a round add up, exposed ≤ all communication, ut
 TEST_CASE("property: wall-clock ≥ what the slowest site computes, and ≥ what the busiest port carries") {
   const bool ok = rc::check([] {
     const Scenario scenario = any_scenario();
-    const RunReport report = simulated(scenario);
+    const RunReport report = simulated_wholly(scenario);
     for (int i = 0; i < scenario.sites(); ++i) {
       const auto& site = report.sites[static_cast<std::size_t>(i)];
       const platforms::Site& links = scenario.platform.sites[static_cast<std::size_t>(i)];
@@ -117,7 +115,8 @@ TEST_CASE("property: the names of sites change nothing, and the same seed gives 
     const Scenario scenario = any_scenario();
     Scenario renamed = scenario;
     for (platforms::Site& site : renamed.platform.sites) site.name = "x" + site.name + "y";
-    const RunReport a = simulated(scenario), b = simulated(renamed), again = simulated(scenario);
+    const RunReport a = simulated_wholly(scenario), b = simulated_wholly(renamed),
+                    again = simulated_wholly(scenario);
     RC_ASSERT(a.wall_clock_s == b.wall_clock_s);
     RC_ASSERT(a.compute_utilization == b.compute_utilization);
     RC_ASSERT(a.wall_clock_s == again.wall_clock_s);

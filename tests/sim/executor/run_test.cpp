@@ -16,18 +16,16 @@
 #include "sim/executor/simulated_run.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 #include "tests/sim/transfers.hpp"
 
 using namespace fomoe;
 using costmodel::Collective;
 using costmodel::PlacementKind;
 using costmodel::RunReport;
+using tests::simulated;
 
 namespace {
-
-RunReport simulated(const costmodel::Scenario& scenario, const sim::RunOptions& options = {}) {
-  return sim::simulate_scenario(scenario, options).report;
-}
 
 // A scenario with random placement in which experts dominate the payload.
 costmodel::Scenario random_experts(int sites, int overlap, int layers) {

@@ -38,8 +38,8 @@ ExpertChoice experts(bool skip_token, const std::vector<int>& held) {
 }
 
 /// The training of one site, by micro-batches.
-struct Training {
-  Training(Launches launches, bool skip_token)
+struct GraphTraining {
+  GraphTraining(Launches launches, bool skip_token)
       : model(shape_for_graphs(),
               {experts(skip_token, {0, 3, 5}), at::Device(at::kCUDA, 0), at::kBFloat16, 42}),
         optimizer(model, {}),
@@ -87,7 +87,7 @@ TEST_CASE("recorded steps train as steps that are launched kernel by kernel") {
   if (!can_record()) return;  // otherwise grouped products wait for the host on this GPU
   for (const bool skip_token : {false, true}) {
     CAPTURE(skip_token);
-    Training recorded(Launches::by_graph, skip_token), launched(Launches::by_host, skip_token);
+    GraphTraining recorded(Launches::by_graph, skip_token), launched(Launches::by_host, skip_token);
     at::manual_seed(7);
     std::vector<at::Tensor> start;
     for (const Parameter& parameter : launched.model.parameters())
@@ -96,7 +96,7 @@ TEST_CASE("recorded steps train as steps that are launched kernel by kernel") {
       CAPTURE(step);
       const at::Tensor text = some_text();
       std::vector<double> losses;
-      for (Training* training : {&recorded, &launched}) {
+      for (GraphTraining* training : {&recorded, &launched}) {
         training->optimizer.set_learning_rate(1e-3 * std::min(1.0, (step + 1) / 8.0));
         if (step == 10) training->model.relabel_experts(experts(skip_token, {1, 3, 6}));
         if (step == 15) {  // the recorded update takes the counts of each expert
@@ -133,7 +133,7 @@ TEST_CASE("recorded steps train as steps that are launched kernel by kernel") {
 
 TEST_CASE("a recorded step waits for nothing and allocates nothing on the device") {
   if (!can_record()) return;
-  Training training(Launches::by_graph, /*skip_token=*/true);
+  GraphTraining training(Launches::by_graph, /*skip_token=*/true);
   const at::Tensor text = some_text();
   for (int step = 0; step <= DeviceGraph::kPlainCalls; ++step) training.train(text);
   const auto whole_step = [&] {  // without the sum of the losses, which the caller computes
@@ -155,12 +155,12 @@ TEST_CASE("a recorded step waits for nothing and allocates nothing on the device
 
 TEST_CASE("gradients of a recorded step are those of one that is launched by the host") {
   if (!can_record()) return;
-  Training recorded(Launches::by_graph, true), launched(Launches::by_host, true);
+  GraphTraining recorded(Launches::by_graph, true), launched(Launches::by_host, true);
   at::manual_seed(8);
   for (int step = 0; step < DeviceGraph::kPlainCalls + 2; ++step) {
     const at::Tensor text = some_text();
     // With a learning rate of 0, both keep the same model.
-    for (Training* training : {&recorded, &launched}) {
+    for (GraphTraining* training : {&recorded, &launched}) {
       training->optimizer.set_learning_rate(0);
       Routing routing;
       for (std::int64_t i = 0; i < kMicroBatches; ++i) {
@@ -177,6 +177,6 @@ TEST_CASE("gradients of a recorded step are those of one that is launched by the
       REQUIRE(got.defined());
       CHECK(largest_difference(got, expected) <= 0.02 * expected.abs().max().item<double>());
     }
-    for (Training* training : {&recorded, &launched}) training->step.update();
+    for (GraphTraining* training : {&recorded, &launched}) training->step.update();
   }
 }

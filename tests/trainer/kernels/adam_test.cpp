@@ -79,7 +79,7 @@ AdamTensors expert_tensors(at::ScalarType gradients, bool bf16_copies) {
 }
 
 const at::Tensor kRate = at::full({}, 0.01, at::kDouble);
-constexpr double kScale = 0.5, kBeta1 = 0.9, kBeta2 = 0.95, kEpsilon = 1e-8, kDecay = 0.1, kWarmup = 4;
+constexpr double kScale = 0.5, kBeta1 = 0.9, kBeta2 = 0.95, kAdamEpsilon = 1e-8, kDecay = 0.1, kWarmup = 4;
 
 }  // namespace
 
@@ -87,12 +87,12 @@ TEST_CASE("adam_step is LibTorch's fused AdamW, and its copies are the masters r
   for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
     CAPTURE(c10::toString(type));
     const AdamTensors start = some_tensors(type), ours = clone(start), theirs = clone(start);
-    adam_step(ours, {kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay});
+    adam_step(ours, {kRate, kScale, kBeta1, kBeta2, kAdamEpsilon, kDecay});
     std::vector<at::Tensor> gradients, masters = theirs.masters, m = theirs.moment1, v = theirs.moment2;
     for (const at::Tensor& gradient : theirs.gradients)
       gradients.push_back(gradient.to(theirs.masters[0].scalar_type()));
     at::_fused_adamw_(masters, gradients, m, v, {}, theirs.updates, 0.01 * kScale, kBeta1, kBeta2, kDecay,
-                      kEpsilon, false, false);
+                      kAdamEpsilon, false, false);
     // The tolerance is four roundings of values below 8.
     const double tolerance = 4 * (type == at::kDouble ? 0x1p-50 : 0x1p-21);
     for (std::size_t i = 0; i < masters.size(); ++i) {
@@ -112,9 +112,9 @@ TEST_CASE("emulated adam_step: every element of every tensor once, by packs and 
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     CAPTURE(c10::toString(type));
     const AdamTensors cpu = some_tensors(type), gpu = clone(cpu);
-    adam_step(cpu, {kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay});
+    adam_step(cpu, {kRate, kScale, kBeta1, kBeta2, kAdamEpsilon, kDecay});
     emulated::adam_step({gpu.masters, gpu.moment1, gpu.moment2, gpu.gradients, gpu.copies, gpu.updates},
-                        {kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay});
+                        {kRate, kScale, kBeta1, kBeta2, kAdamEpsilon, kDecay});
     for (std::size_t i = 0; i < cpu.masters.size(); ++i) {
       CAPTURE(i);
       if (cpu.masters[i].numel() == 0) continue;
@@ -135,12 +135,12 @@ TEST_CASE("adam_step: each expert has its own counts, as rows, columns or in bet
     CAPTURE(c10::toString(gradients));
     const AdamTensors start = expert_tensors(gradients, copies);
     std::vector<AdamTensors> results = {clone(start)};
-    adam_step(results[0], {kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay, kWarmup});
+    adam_step(results[0], {kRate, kScale, kBeta1, kBeta2, kAdamEpsilon, kDecay, kWarmup});
 #ifdef FOMOE_CUDA
     const AdamTensors& gpu = results.emplace_back(clone(start));
     emulated::adam_step({gpu.masters, gpu.moment1, gpu.moment2, gpu.gradients, gpu.copies, gpu.updates,
                          gpu.ages, gpu.expert_dims},
-                        {kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay, kWarmup});
+                        {kRate, kScale, kBeta1, kBeta2, kAdamEpsilon, kDecay, kWarmup});
 #endif
     // The tolerance is four roundings of values below 8; of 32 after cancellation in the reference.
     const double tolerance = 16 * (gradients == at::kDouble ? 0x1p-50 : 0x1p-21);
@@ -155,7 +155,7 @@ TEST_CASE("adam_step: each expert has its own counts, as rows, columns or in bet
                               (start.ages[i].to(at::kDouble) / kWarmup).clamp_max(1).view(broadcast),
                        m = kBeta1 * start.moment1[i].to(at::kDouble) + (1 - kBeta1) * g,
                        v = kBeta2 * start.moment2[i].to(at::kDouble) + (1 - kBeta2) * g * g,
-                       root = v.sqrt() / (1 - at::pow(kBeta2, t)).sqrt() + kEpsilon,
+                       root = v.sqrt() / (1 - at::pow(kBeta2, t)).sqrt() + kAdamEpsilon,
                        theta = (1 - rate * kDecay) * start.masters[i].to(at::kDouble) -
                                rate / (1 - at::pow(kBeta1, t)) * m / root;
       for (const AdamTensors& got : results) {
@@ -171,7 +171,7 @@ TEST_CASE("adam_step: each expert has its own counts, as rows, columns or in bet
 
 TEST_CASE("adam_step refuses counts that do not fit the experts") {
   const AdamTensors good = expert_tensors(at::kFloat, false);
-  const AdamRates rates{kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay, kWarmup};
+  const AdamRates rates{kRate, kScale, kBeta1, kBeta2, kAdamEpsilon, kDecay, kWarmup};
   AdamTensors other_dim = good, few_ages = good, fp64 = good;
   other_dim.expert_dims[0] = 1;
   few_ages.ages[0] = few_ages.ages[0].narrow(0, 0, 2);

@@ -38,7 +38,7 @@ void check_near(const at::Tensor& got, const at::Tensor& wanted, std::int64_t te
   CHECK((off - neighbour * exact).max().item<double>() <= sums);
 }
 
-at::Tensor some_values(std::int64_t n) {
+at::Tensor varied_values(std::int64_t n) {
   at::manual_seed(42);
   const at::Tensor x = at::randn({n}) * at::exp(2 * at::randn({n}));
   return at::where(at::rand({n}) < 0.3, at::round(x), x).contiguous();
@@ -171,7 +171,7 @@ TEST_CASE("emulated codecs: the CPU's bytes, values and positions") {
         CAPTURE(bits);
         CAPTURE(block);
         CAPTURE(n);
-        const at::Tensor x = some_values(n), bytes = encode_blocks(x, bits, block);
+        const at::Tensor x = varied_values(n), bytes = encode_blocks(x, bits, block);
         CHECK(at::equal(emulated::encode_blocks(x, bits, block), bytes));
         CHECK(
             at::equal(emulated::decode_blocks(bytes, n, bits, block), decode_blocks(bytes, n, bits, block)));
@@ -185,7 +185,7 @@ TEST_CASE("emulated codecs: the CPU's bytes, values and positions") {
         CAPTURE(index_bits);
         CAPTURE(share);
         CAPTURE(n);
-        const at::Tensor x = some_values(n);
+        const at::Tensor x = varied_values(n);
         const KeptValues wanted = largest_of_groups(x, share, index_bits);
         const emulated::KeptValues got = emulated::largest_of_groups(x, share, index_bits);
         CHECK(at::equal(got.values, wanted.values));
@@ -202,7 +202,7 @@ TEST_CASE("emulated codecs: the CPU's bytes, values and positions") {
 TEST_CASE("emulated outer step: Nesterov's, of sizes with and without whole packs") {
   for (const std::int64_t n : {1, 3, 1024, 1027}) {
     CAPTURE(n);
-    const at::Tensor anchor = some_values(n), momentum = anchor.flip(0).contiguous(),
+    const at::Tensor anchor = varied_values(n), momentum = anchor.flip(0).contiguous(),
                      difference = (anchor * 0.5).contiguous();
     const at::Tensor a = anchor.clone(), b = anchor.clone(), m = momentum.clone(), k = momentum.clone();
     nesterov_step(a, m, difference, 0.7, 0.9);

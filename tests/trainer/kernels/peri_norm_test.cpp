@@ -13,7 +13,7 @@ using namespace fomoe::trainer::testing;
 
 namespace {
 
-constexpr double kBranch = 0.3, kEpsilon = 1e-5;
+constexpr double kBranch = 0.3, kNormEpsilon = 1e-5;
 
 struct Inputs {
   at::Tensor x, y, out_scale, in_scale, d_sum, d_normed;
@@ -42,7 +42,7 @@ struct Inputs {
 template <class F>
 std::vector<at::Tensor> values_and_gradients(const F& f, const Inputs& in) {
   const std::vector<at::Tensor> leaf = in.leaves();
-  const PeriNormed out = f(leaf[0], leaf[1], leaf[2], leaf[3], kBranch, kEpsilon);
+  const PeriNormed out = f(leaf[0], leaf[1], leaf[2], leaf[3], kBranch, kNormEpsilon);
   torch::autograd::backward({out.sum, out.normed}, {in.d_sum, in.d_normed});
   return {out.sum, out.normed, leaf[0].grad(), leaf[1].grad(), leaf[2].grad(), leaf[3].grad()};
 }
@@ -114,10 +114,10 @@ TEST_CASE("a mean of 1000 times the spread does not cancel") {
   Inputs in(4, 64, at::kFloat);
   in.y = in.y + 1000;
   const at::Tensor y64 = in.y.to(at::kDouble);
-  const PeriNormed got = peri_norm(at::zeros({4, 64}), in.y, at::ones({64}), at::ones({64}), 1, kEpsilon);
+  const PeriNormed got = peri_norm(at::zeros({4, 64}), in.y, at::ones({64}), at::ones({64}), 1, kNormEpsilon);
   // Each value has an fp32 rounding error of 1000·2^−24 = 6e-5; computing E[y²] − mean² would have an error
   // of 0.06.
-  CHECK(largest_difference(got.sum, at::layer_norm(y64, {64}, {}, {}, kEpsilon)) < 2e-4);
+  CHECK(largest_difference(got.sum, at::layer_norm(y64, {64}, {}, {}, kNormEpsilon)) < 2e-4);
 }
 
 TEST_CASE("any size of team, reading single elements or packs of 4, gives what one member gives") {
@@ -143,7 +143,7 @@ TEST_CASE("any size of team, reading single elements or packs of 4, gives what o
                            rows,
                            d,
                            kBranch,
-                           kEpsilon};
+                           kNormEpsilon};
     for (std::int64_t row = 0; row < rows; ++row) {
       peri_norm_row<float, kPack>(team, forward, row, scratch.data());
       team.wait();  // the end of a kernel: every member may read the stats of all rows

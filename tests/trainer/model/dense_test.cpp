@@ -27,7 +27,7 @@ Model model_in_fp64(const costmodel::ModelShape& shape, ModelConstants constants
   return {shape, options};
 }
 
-at::Tensor random_tokens() {
+at::Tensor random_text() {
   at::manual_seed(11);
   return at::randint(17, {2, 6}, at::kLong);
 }
@@ -75,7 +75,7 @@ TEST_CASE("a dense model computes what one expert with a gate of 1/2 and twice t
   one.d_expert = 6;
   const Model dense = model_in_fp64(dense_shape()), expert = model_in_fp64(one);
   copy_to_one_expert(dense, expert);
-  const at::Tensor tokens = random_tokens(), targets = tokens.roll(-1, 1);
+  const at::Tensor tokens = random_text(), targets = tokens.roll(-1, 1);
   const at::Tensor loss = dense.loss(tokens, targets), expected = expert.loss(tokens, targets);
   CHECK(loss.item<double>() == doctest::Approx(expected.item<double>()).epsilon(1e-12));
   loss.backward();
@@ -140,14 +140,14 @@ TEST_CASE("rotary angles are position · theta^(−2i/h)") {
       CHECK(table.cos[3][0][pair].item<double>() == doctest::Approx(std::cos(angle)).epsilon(1e-12));
     }
   }
-  const at::Tensor tokens = random_tokens();
+  const at::Tensor tokens = random_text();
   const double usual = model_in_fp64(tiny_shape()).loss(tokens, tokens).item<double>();
   CHECK(model_in_fp64(tiny_shape(), {500, 1}).loss(tokens, tokens).item<double>() != usual);
 }
 
 TEST_CASE("the router's temperature divides its scores, and does not change which experts are chosen") {
   const double temperature = 2.5;
-  const at::Tensor tokens = random_tokens();
+  const at::Tensor tokens = random_text();
   Routing routing, cold_routing;
   const Model model = model_in_fp64(tiny_shape(), {kRopeTheta, temperature});
   const Model cold = model_in_fp64(tiny_shape());

@@ -21,19 +21,19 @@ TrainingOptions paced() {
   return options;
 }
 
-struct Case {
+struct PacedCase {
   const char* method;
   int sites, overlap, fragments = 1;
 };
-constexpr Case kCases[] = {{"ddp", 2, 0},
-                           {"ddp", 2, 0, 2},
-                           {"diloco", 2, 0},
-                           {"local_adamw", 2, 0},
-                           {"streaming_diloco", 2, 0, 2},
-                           {"fomoe", 4, 2},
-                           {"sparse_loco", 2, 0}};
+constexpr PacedCase kPacedCases[] = {{"ddp", 2, 0},
+                                     {"ddp", 2, 0, 2},
+                                     {"diloco", 2, 0},
+                                     {"local_adamw", 2, 0},
+                                     {"streaming_diloco", 2, 0, 2},
+                                     {"fomoe", 4, 2},
+                                     {"sparse_loco", 2, 0}};
 
-costmodel::Scenario scenario_of(const Case& one) {
+costmodel::Scenario scenario_of(const PacedCase& one) {
   costmodel::Scenario scenario = paced_scenario(one.method, one.sites, one.overlap);
   if (one.overlap > 0) scenario.strategy.placement = costmodel::PlacementKind::random;
   scenario.strategy.fragments = one.fragments;
@@ -82,7 +82,7 @@ TEST_CASE("a paced node computes for as long as the scenario says, and a slow si
 }
 
 TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and trains nothing") {
-  for (const Case& one : kCases) {
+  for (const PacedCase& one : kPacedCases) {
     CAPTURE(std::string(one.method));
     const costmodel::Scenario scenario = scenario_of(one);
     Training real(scenario, real_options()), slept(scenario, paced());
@@ -103,7 +103,7 @@ TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and
 }
 
 TEST_CASE("a rehearsal needs nobody, sends nothing and waits for nothing") {
-  for (const Case& one : kCases) {
+  for (const PacedCase& one : kPacedCases) {
     CAPTURE(std::string(one.method));
     const costmodel::Scenario scenario = scenario_of(one);
     Training source(scenario, paced());  // provides the plan and the batches
@@ -121,7 +121,7 @@ TEST_CASE("a rehearsal needs nobody, sends nothing and waits for nothing") {
 }
 
 TEST_CASE("after a rehearsal a run sends what it would have without") {
-  for (const Case& one : kCases) {
+  for (const PacedCase& one : kPacedCases) {
     CAPTURE(std::string(one.method));
     const costmodel::Scenario scenario = scenario_of(one);
     Training plain(scenario, paced()), rehearsed(scenario, paced());

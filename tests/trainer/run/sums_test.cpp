@@ -10,7 +10,7 @@ using costmodel::Collective;
 
 namespace {
 
-struct Case {
+struct SumCase {
   const char* method;
   int sites;
   Collective collective;
@@ -18,7 +18,7 @@ struct Case {
   int overlap = 0;
 };
 
-costmodel::Scenario scenario_of(const Case& one) {
+costmodel::Scenario scenario_of(const SumCase& one) {
   costmodel::Scenario scenario = training_scenario(one.method, one.sites, one.overlap);
   scenario.strategy.collective = one.collective;
   scenario.strategy.regions = one.regions;
@@ -34,8 +34,8 @@ costmodel::Scenario directly(costmodel::Scenario scenario) {
 }
 
 // 8 sequences among 6 sites give shares of 2 and 1, so gradients have different weights, across regions too.
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<SumCase>& cases() {
+  static const std::vector<SumCase> all = {
       {"ddp", 2, Collective::recursive},
       {"ddp", 4, Collective::recursive},
       {"diloco", 8, Collective::recursive},
@@ -58,7 +58,7 @@ const std::vector<Case>& cases() {
 
 TEST_CASE(
     "recursive and hierarchical sums train as direct exchange does, in fp64, with the same bits at all") {
-  for (const Case& one : cases()) {
+  for (const SumCase& one : cases()) {
     CAPTURE(std::string(one.method));
     CAPTURE(one.sites);
     CAPTURE(one.regions);
@@ -76,7 +76,7 @@ TEST_CASE(
 
 TEST_CASE("each site sends what the plan says, by class and to whom, on coarse wires too") {
   using costmodel::ElementType;
-  for (const Case& one : cases()) {
+  for (const SumCase& one : cases()) {
     for (const auto type : {ElementType::bf16, ElementType::int8}) {
       CAPTURE(std::string(one.method));
       CAPTURE(one.sites);
@@ -95,7 +95,7 @@ TEST_CASE("each site sends what the plan says, by class and to whom, on coarse w
 }
 
 TEST_CASE("sites at once: the bits of one process in turn") {
-  for (const Case& one : cases()) {
+  for (const SumCase& one : cases()) {
     CAPTURE(std::string(one.method));
     CAPTURE(one.sites);
     CAPTURE(one.regions);
