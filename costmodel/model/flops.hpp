@@ -76,6 +76,13 @@ V repeated_share(const V& flops_per_token, double unembedding) {
   return 1.0 - unembedding / flops_per_token;
 }
 
+/// Share of experts in the FLOPs of a backward pass, which computes 2 of 3 parts and repeats `repeated` of
+/// the third. `share` is their share in all three parts. Experts are in layers, so that all of their part is
+/// repeated.
+inline double expert_share_of_backward(double share, double repeated) {
+  return repeated > 0 ? 3 * share / (2 + repeated) : share;
+}
+
 /// FLOPs per token on a site with `local_experts` = N_le experts per layer: full_replica_flops() and
 /// partial_replica_flops() in one call.
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,

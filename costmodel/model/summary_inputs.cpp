@@ -68,6 +68,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.expert_compute_share = flops.expert / flops.total();
   if (scenario.gpus.activation_checkpointing)
     fixed.repeated_share = repeated_share(flops.total(), unembedding_flops(shape));
+  fixed.timed_passes = std::holds_alternative<ProfiledCompute>(scenario.compute);
   fixed.max_sites_per_token = scenario.strategy.max_sites_per_token;
   if (has_axis(*scenario.strategy.method, "stage_sites")) fixed.stage_sites = scenario.strategy.stage_sites;
   fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);

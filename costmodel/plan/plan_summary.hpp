@@ -66,7 +66,8 @@ struct Fixed {
   double tied_elements = 0;         // elements of the embedding if it is also the unembedding
   double head_elements = 0;         // elements of an untied unembedding
   double expert_parameters = 0;     // experts of all layers, without router columns
-  double expert_compute_share = 0;  // share of the experts in the FLOPs of a pass
+  double expert_compute_share = 0;  // share of the experts in the FLOPs of a pass, if nothing is repeated
+  bool timed_passes = false;        // the forward pass's share of a step was measured
   double repeated_share = 0;        // share of the forward pass that activation checkpointing repeats
   double max_sites_per_token = 0;   // 0: unlimited
   double dispatch_bytes = 0;        // bytes of an element that is sent to experts; 0: as other activations

@@ -58,6 +58,8 @@ class Copy:
                 name for name in names if not pathlib.Path(at, name).is_dir() and not name.endswith((".hpp", ".cpp", ".cuh"))])
         for entry in json.loads((build / "compile_commands.json").read_text()):
             path, words = os.path.relpath(entry["file"], ROOT), shlex.split(entry["command"])
+            if "/Unity/" in path:
+                sys.exit(f"{build} compiles the files of a folder together; configure it with -DFOMOE_UNITY=OFF")
             if path.split("/")[0] in folders:
                 self.compile[path] = [self.moved(build, word) for word in words if word != "-Werror"]
         for program in programs:

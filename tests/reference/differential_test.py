@@ -47,8 +47,8 @@ READ = {"ddp": ["payload_dtype"], "centralised": [], "demo": COMMON[1::2], "feda
         "fomoe": COMMON + ["expert_overlap", "placement", "reshuffle_rounds", "skip_token", "outer_optimizer", "outer_state_on_migration"],
         "eager_diloco": COMMON[:2] + COMMON[3:], "diloco_x": COMMON[:2] + COMMON[3:], "sparse_loco": COMMON[:2] + COMMON[3:],
         "streaming_diloco": COMMON[:2] + COMMON[3:], "gossip": COMMON[:3], "noloco": COMMON[:3], "di_paco": COMMON[:2] + COMMON[3:],
-        "fsdp": COMMON[1:] + ["sharding"], "expert_parallel_wan": COMMON[1::2] + ["dispatch_dtype"], "remote_experts": COMMON[1::2],
-        "pipeline_wan": COMMON[1::2] + ["micro_batches"]}
+        "fsdp": COMMON[1:] + ["sharding"], "expert_parallel_wan": COMMON[1::2] + ["dispatch_dtype", "capacity_factor", "max_sites_per_token"], "remote_experts": COMMON[1::2],
+        "pipeline_wan": COMMON[1::2] + ["micro_batches", "schedule"]}
 
 
 # Methods whose closed form is exact also if sites train on unequally many sequences.
@@ -67,7 +67,8 @@ def whole_parts(rng, keys):
     if method == "fsdp":
         plan["fragments"] = rng.choice([parts for parts in range(1, model["layers"] + 1) if model["layers"] % parts == 0])
     if method == "pipeline_wan":
-        model["layers"] = sites * rng.randint(1, 4)
+        plan["stage_sites"] = rng.choice([parts for parts in range(1, sites + 1) if sites % parts == 0] + [1])
+        model["layers"] = sites // plan["stage_sites"] * rng.randint(1, 4)
         work["global_batch_sequences"] *= plan.get("micro_batches", 8)
     if method == "di_paco":
         levels, choices = rng.choice([(1, 1), (1, 2), (1, 3), (2, 2)])
@@ -93,7 +94,8 @@ def draw(rng, names):
                "outer_optimizer": rng.choice(["nesterov", "adam", "yogi"] + ["average", "local_adamw"] * (method == "fomoe")),
                "placement": rng.choice(["fixed", "random"]), "reshuffle_rounds": rng.randint(1, 9), "skip_token": rng.random() < 0.5,
                "outer_state_on_migration": rng.choice(["transfer", "reset_all_owners"]), "global_period": rng.randint(1, 9),
-               "dispatch_dtype": rng.choice(list(reference.BITS)), "micro_batches": rng.randint(1, 20),
+               "dispatch_dtype": rng.choice(list(reference.BITS)), "micro_batches": rng.randint(1, 20), "schedule": rng.choice(["gpipe", "1f1b"]),
+               "capacity_factor": round(rng.uniform(1, 3), 2), "max_sites_per_token": rng.randint(1, sites),
                "sharding": rng.choice(["full_shard", "full_shard_no_sync", "shard_grad_op", "hybrid_shard"])}
     strategy = {"method": method} | {key: choices[key] for key in READ.get(method, COMMON) if rng.random() < 0.7}
     strategy |= {"fragments": 1} if method == "ddp" else {}

@@ -6,6 +6,8 @@ Where the documentation leaves a choice open, a comment that begins with "Ambigu
 
 import collections
 
+import flows
+
 # Values of 4 bytes that a method keeps for each parameter outside of AdamW, unless the scenario chooses the outer optimiser.
 STATES = {
     "fedavg": 1, "async_diloco": 1,  # the parameters that the round began with
@@ -182,7 +184,8 @@ def fsdp(s, dense, sparse, step):
 def experts_elsewhere(s, dense, sparse, step):
     """In every layer, forward and backward, rows of width d go to the sites of the k experts of each token, and come back."""
     router = s.d * s.experts * s.layers
-    rows = s.batch / s.sites * s.sequence * s.active * s.d * (1 - 1 / s.sites)
+    copies = min(s.active, s.max_sites) * s.capacity  # of a token's row; a buffer of a fixed size is sent whether it is full or not
+    rows = s.batch / s.sites * s.sequence * copies * s.d * (1 - 1 / s.sites)
     # Back in the backward pass go the gradients; the hosts of remote experts have kept nothing and get the inputs again.
     ways = [s.payload] * 4 if s.method == "expert_parallel_wan" else [s.payload] * 3 + [2 * s.payload]
     if s.method == "expert_parallel_wan":
@@ -196,18 +199,20 @@ def experts_elsewhere(s, dense, sparse, step):
 
 
 def pipeline_wan(s, dense, sparse, step):
-    """GPipe over M stages. A micro-batch follows the one before on the link, so that a queue pays the latency once."""
+    """Pipelines side by side over stages of some sites, which average their gradients; the ends average the tied embedding's."""
     if s.sites == 1:
         return Round({}, 0.0)
-    stages, n = s.sites, s.micro_batches
-    batch = s.batch * s.sequence * s.d * s.payload
-    link, forward, backward = batch / n / min(s.up, s.down), s.forward * step / n, (1 - s.forward) * step / n
-    duration = stages * (forward + backward) + 2 * (stages - 1) * (s.latency + link) + (n - 1) * (max(forward, link) + max(backward, link))
-    table = s.payload * s.vocabulary * s.d  # the gradient of the tied embedding, between the first and the last stage
-    sums = seconds(s, 2, table)
-    sent = {"dense": 2 / stages * table, "activations": 2 * (stages - 1) / stages * batch}
+    side, stages, n, table = s.stage_sites, s.sites // s.stage_sites, s.micro_batches, s.vocabulary * s.d
+    batch, ends = s.batch / side * s.sequence * s.d * s.payload, side * min(2, stages)
+    duration = flows.pipeline(s, stages, {"f": s.forward * step / n, "b": (1 - s.forward) * step / n}, batch / n)
+    # Ambiguous: the two norms beside the layers go with the first and the last layer.
+    layers = (dense + sparse - table - 2 * s.d) / stages
+    sums = seconds(s, hops(s, side), ring_factor(side) * s.payload * (layers + (2 if stages == 1 else 1) * s.d))
+    sums += seconds(s, hops(s, ends), ring_factor(ends) * s.payload * table)
+    averages = both(s, ring_factor(side) * s.payload / stages, dense - table, sparse)
+    averages["dense"] += ring_factor(ends) * ends / s.sites * s.payload * table
     bubble = (stages - 1) / n * step
-    return Round(sent, duration + sums - step - bubble, bubble)
+    return Round(averages | {"activations": 2 * (stages - 1) / stages * batch}, duration + sums - step - bubble, bubble)
 
 
 ROUNDS = {function.__name__: function for function in (

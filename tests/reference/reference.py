@@ -7,6 +7,7 @@ Where the documentation leaves a choice open, a comment that begins with "Ambigu
 import math
 import re
 
+import flows
 import methods
 
 UNITS = {"bps": 1 / 8, "Gbps": 1e9 / 8, "ms": 1e-3, "s": 1.0, "TFLOPS": 1e12}
@@ -43,8 +44,9 @@ class Scenario:
         self.transfer_state = state == "transfer"
         self.regions, self.global_period, self.gossip_peers, self.overlap_steps, self.micro_batches = (plan.get(key, default) for key, default in (
             ("regions", 1), ("global_period", 4), ("gossip_peers", 1), ("overlap_steps", 1), ("micro_batches", 8)))
-        self.module_levels, self.module_choices = plan.get("module_levels", 1), plan.get("module_choices", 1)
-        self.sharding = plan.get("sharding", "full_shard")
+        self.module_levels, self.module_choices, self.stage_sites, self.capacity, self.max_sites = (plan.get(key, default) for key, default in (
+            ("module_levels", 1), ("module_choices", 1), ("stage_sites", 1), ("capacity_factor", 1), ("max_sites_per_token", math.inf)))
+        self.sharding, self.schedule = plan.get("sharding", "full_shard"), plan.get("schedule", "gpipe")
         # A unit of fsdp is a layer, and a fragment of streaming_diloco has three.
         self.fragments = plan.get("fragments", self.layers if self.method == "fsdp" else -(-self.layers // 3))
         own = {"streaming_diloco": "int4", "diloco_x": "int4", "sparse_loco": "int2", "demo": "fp32"}.get(self.method, "bf16")
@@ -104,7 +106,7 @@ def memory(s):
     if s.method in ("expert_parallel_wan", "remote_experts"):
         held = counts["total"] - counts["expert"] + counts["expert"] // s.sites
     elif s.method == "pipeline_wan":  # Ambiguous: the norms beside the layers are divided as the layers are.
-        held = (counts["total"] - counts["embedding"]) / s.sites + counts["embedding"]
+        held = (counts["total"] - counts["embedding"]) * s.stage_sites / s.sites + counts["embedding"]
     elif s.method == "fsdp":
         held = counts["total"] / (1 if s.sharding == "hybrid_shard" else s.sites)
     held *= 1 if s.method == "fsdp" else s.gpus  # each GPU of a site has a replica, unless GPUs shard the model
@@ -126,8 +128,10 @@ def memory(s):
 def step_time(s):
     """Returns the seconds of a step at the slowest site and the mean over the sites; sequences are dealt out evenly."""
     flops = flops_per_token(s)
-    # The hosts of remote experts keep nothing of a forward pass, and repeat it in the backward pass.
-    more = 1 + flops["expert"] / 3 / (flops["total"] + flops["recomputed"]) if s.method == "remote_experts" else 1
+    whole = flops["total"] + flops["recomputed"]
+    # The hosts of remote experts keep nothing of a forward pass, and repeat it in the backward pass. A buffer is computed whole.
+    experts = flops["expert"] * (4 / 3 if s.compute.get("activation_checkpointing") else 1) / whole
+    more = 1 + (flops["expert"] / 3 / whole if s.method == "remote_experts" else (s.capacity - 1) * experts)
     # Only the first site of centralised training computes.
     sites = 1 if s.method == "centralised" else s.sites
     if "step_time" in s.compute:
@@ -170,88 +174,6 @@ def chunk_bytes(s, parts):
             for chunk in elements]
 
 
-def fair_rates(flows, capacity):
-    """Returns max-min fair rates: the link with the smallest share per flow is filled first, and so on."""
-    rates, open_flows, left = {}, dict(flows), dict(capacity)
-    while open_flows:
-        users = {link: [flow for flow, links in open_flows.items() if link in links] for links in open_flows.values() for link in links}
-        tight = min(users, key=lambda link: left[link] / len(users[link]))
-        share = left[tight] / len(users[tight])
-        for flow in users[tight]:
-            rates[flow] = share
-            for link in open_flows.pop(flow):
-                left[link] = max(0.0, left[link] - share)
-    return rates
-
-
-def ring(ready, parts, links, capacity, latency):
-    """Runs a ring all-reduce of chunks. Returns when each site ends. A site begins a step when it has sent and received."""
-    n, equal = len(ready), len(set(latency.values())) == 1
-
-    def end(i, j, size):
-        """Bytes leave for one latency, or until the receiver is ready; the receiver takes them after the rest of the flow."""
-        wait, rates = latency[i, j], [capacity[link] for link in links[i, j]]
-        first = max(ready[i] + wait, ready[j])
-        under_way = 0 if equal else min(size, wait * min(rates))
-        last = (first + (size - under_way) / min(rates) if under_way < size else ready[i] + size / min(rates)) + wait
-        received = max(first, last - wait) + under_way / capacity["downlink", j]
-        return received if equal else max(last, received)
-
-    for step in range(2 * (n - 1)):
-        ends = [end(i, (i + 1) % n, parts[(i - step) % n]) for i in range(n)]
-        ready = [max(ends[i], ends[i - 1]) for i in range(n)]
-    return ready
-
-
-def direct(ready, parts, links, capacity, latency):
-    """Runs a direct all-reduce as fluid flows with max-min fair rates. Returns when each site ends.
-
-    Every site sends chunk c to site c, and later its own summed chunk to all others. A site begins its second part when all its
-    flows of the first have arrived. The last of a pair's links is the downlink. A flow takes its uplink
-    and its path when it is sent, and the downlink when it arrives, one latency later (experiments/README.md).
-    Ambiguous: bytes leave for one latency and no longer until the receiver is ready, and from then on as fast as they arrive; when
-    the last byte has left, the bytes under way take the share of the downlink alone, and end no sooner than a latency later.
-    """
-    n, now = len(ready), 0.0
-    begin, missing = [list(ready), [math.inf] * n], [[2 * (n - 1)] * n, [2 * (n - 1)] * n]
-    waiting = {(phase, i, j) for phase in (0, 1) for i in range(n) for j in range(n) if i != j}
-    flows, ends = {}, [0.0] * n  # a flow is [bytes to leave, bytes to arrive, time at which it was sent, arrival of the last byte]
-    while waiting or flows:
-        for phase, i, j in [flow for flow in waiting if begin[flow[0]][flow[1]] <= now]:
-            size = parts[i if phase else j]
-            flows[phase, i, j] = [size, size, now, math.inf]
-            waiting.discard((phase, i, j))
-        taken, events = {}, [begin[phase][i] for phase, i, _ in waiting]
-        arrival = {flow: max(state[2] + latency[flow[1:]], begin[flow[0]][flow[2]]) for flow, state in flows.items()}
-        for flow, (leaving, arriving, _, last) in flows.items():
-            route, first = links[flow[1:]], flows[flow][2] + latency[flow[1:]]
-            taken[flow] = (route[:-1] if leaving and (now < first or arrival[flow] <= now) else []) + (
-                route[-1:] if arriving and arrival[flow] <= now else [])
-            events += [first] if now < first else []
-            events.append(arrival[flow] if arrival[flow] > now else math.inf if arriving else last)
-        rates = fair_rates({flow: route for flow, route in taken.items() if route}, capacity)
-        for flow, rate in rates.items():
-            events += [now + part / rate for part in flows[flow][:1 if arrival[flow] > now else 2] if part]
-        then = min(events)
-        for flow, rate in rates.items():
-            state, small = flows[flow], max(1e-10 * max(parts), 1e-15 * rate * then)
-            for part in range(1 if arrival[flow] > now else 2):
-                was, state[part] = state[part], max(0.0, state[part] - rate * (then - now))
-                if state[part] <= small:
-                    state[part] = 0.0
-                    if part == 0 and was:
-                        state[3] = then + latency[flow[1:]]
-        now = then
-        for flow in [flow for flow, state in flows.items() if not state[0] and not state[1] and state[3] <= now + 1e-15]:
-            del flows[flow]
-            for site in flow[1:]:
-                missing[flow[0]][site] -= 1
-                if not missing[flow[0]][site]:
-                    ends[site] = now
-                    begin[1][site] = now if flow[0] == 0 else begin[1][site]
-    return ends
-
-
 def simulated_wall_clock(s, sites, paths, default_latency):
     """Simulates all rounds of a method between sites with unequal links; paths maps (i, j) to (latency, rate or None)."""
     n, parts, left, ready = len(sites), chunk_bytes(s, len(sites)), s.steps, [0.0] * len(sites)
@@ -262,6 +184,6 @@ def simulated_wall_clock(s, sites, paths, default_latency):
     latency = {pair: paths.get(pair, (default_latency, None))[0] for pair in pairs}
     while left > 0:
         ready = [time + min(s.local_steps, left) * step_time(s)[0] for time in ready]
-        ready = (direct if s.collective == "direct" else ring)(ready, parts, links, capacity, latency)
+        ready = (flows.direct if s.collective == "direct" else flows.ring)(ready, parts, links, capacity, latency)
         left -= s.local_steps
     return max(ready)

@@ -30,6 +30,10 @@ class StepBuilder {
     const FlopsPerToken flops =
         flops_per_token(scenario.model, scenario.model.experts, false, FlopsAccounting::mechanism);
     expert_share_ = flops.expert / flops.total();
+    expert_share_of_backward_ = expert_share_of_backward(
+        expert_share_, scenario.gpus.activation_checkpointing
+                           ? repeated_share(flops.total(), unembedding_flops(scenario.model))
+                           : 0.0);
     layers_ = static_cast<int>(scenario.model.layers);
     moe_layers_ = static_cast<int>(moe_layers(scenario.model));
     repeats_ = scenario.gpus.activation_checkpointing;
@@ -83,8 +87,13 @@ class StepBuilder {
   }
   std::vector<OpId>& before(int half) { return last_[static_cast<std::size_t>(half)]; }
 
+  // Of the FLOPs of a pass.
+  double expert_share(Work work) const {
+    return work == Work::backward ? expert_share_of_backward_ : expert_share_;
+  }
+
   void compute_dense(const std::string& name, Work work) {
-    const double share = (1 - expert_share_) / (layers_ * traffic_.halves);
+    const double share = (1 - expert_share(work)) / (layers_ * traffic_.halves);
     for (int half = 0; half < traffic_.halves; ++half)
       before(half) =
           latest_ = {append(half, latest_, {name, Compute{work, all_workers(scenario_), 1, share}, {}})};
@@ -93,7 +102,7 @@ class StepBuilder {
   // Adds one operation for all sites, or one for each site if they have unequal loads.
   void compute_experts(const std::string& name, Work work, int layer) {
     const std::vector<double>& rows = load(layer).sites;
-    const double share = expert_share_ / (moe_layers_ * traffic_.halves);
+    const double share = expert_share(work) / (moe_layers_ * traffic_.halves);
     for (int half = 0; half < traffic_.halves; ++half) {
       std::vector<OpId> parts;
       if (all_equal(rows)) {
@@ -151,7 +160,7 @@ class StepBuilder {
   RoundPlan& round_;
   std::array<std::vector<OpId>, 2> last_;  // latest operations of each half
   std::vector<OpId> latest_, sent_;        // latest computations, and the latest transfer, of both halves
-  double expert_share_ = 0;
+  double expert_share_ = 0, expert_share_of_backward_ = 0;
   bool repeats_ = false;
   int layers_ = 0, moe_layers_ = 0;
 };

@@ -9,6 +9,7 @@
 // M sites. The site's share for itself is not sent.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/model/router_load.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/method.hpp"
@@ -106,10 +107,17 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
 
   // In each layer the busiest site computes more rows than the mean, and the other sites wait for it.
   // A forward pass that experts run again takes as long as the first one.
-  const double passes = stateless_experts ? 1 + forward_share(fixed.repeated_share) : 1;
-  summary.compute_factor = constant<V>(1 + fixed.expert_compute_share * (passes * fixed.sent_rows - 1));
-  summary.idle_factor =
-      constant<V>(passes * fixed.expert_compute_share * (fixed.busiest_rows - fixed.sent_rows));
+  const double forward = forward_share(fixed.repeated_share);
+  const double share =
+      forward * fixed.expert_compute_share +
+      (1 - forward) * expert_share_of_backward(fixed.expert_compute_share, fixed.repeated_share);
+  const double passes = share + (stateless_experts ? forward * fixed.expert_compute_share : 0);
+  summary.compute_factor = constant<V>(1 + passes * fixed.sent_rows - share);
+  summary.idle_factor = constant<V>(passes * (fixed.busiest_rows - fixed.sent_rows));
+  // Measured passes have another share of the forward pass than the FLOPs.
+  const bool rows_differ = fixed.sent_rows != 1 || fixed.busiest_rows != 1;
+  if (fixed.timed_passes && (stateless_experts || (fixed.repeated_share > 0 && rows_differ)))
+    summary.approximate = constant<V>(1);
   const double experts = fixed.expert_parameters / fixed.expert_parallel;
   const double dense = fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters;
   summary.optimizer_factor = (dense + experts / axes.sites) / (dense + experts);

@@ -172,7 +172,10 @@ constexpr Key kTrainingKeys[] = {
     {"strategy", "router", Kind::choice, "\"uniform\"", "",
      "model of how tokens spread over experts, for methods with experts on other sites", "\"uniform\""},
     {"strategy", "capacity_factor", Kind::multiple, "", "buffers hold all rows that arrive",
-     "capacity of an expert's buffer as a multiple of the mean load, with expert_parallel_wan", "1.25", 1000},
+     "capacity of an expert's buffer as a multiple of the mean load, with expert_parallel_wan; buffers are "
+     "sent "
+     "and computed whole",
+     "1.25", 1000},
     {"strategy", "max_sites_per_token", Kind::count, "", "no limit",
      "largest number of sites that hold the experts of one token, with expert_parallel_wan", "4", kMaxSites},
     {"strategy", "micro_batches", Kind::count, "8", "",

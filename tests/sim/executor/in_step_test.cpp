@@ -30,6 +30,16 @@ TEST_CASE("ideal: fsdp and experts on other sites, simulated = closed form") {
   }
 }
 
+TEST_CASE("ideal: padded buffers and a repeated forward pass of experts, simulated = closed form") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
+  scenario.model.vocabulary = 100000;  // the unembedding, a third of the FLOPs, is not repeated
+  scenario.strategy.capacity_factor = 1.5;
+  for (const bool checkpointing : {false, true}) {
+    scenario.gpus.activation_checkpointing = checkpointing;
+    check_equal_reports(scenario);
+  }
+}
+
 TEST_CASE("latency is paid once for each of the 4·L exchanges of a step, simulated as in closed form") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   scenario.platform = platforms::uniform(4, 1e9, 1e9, 0.010);
