@@ -14,7 +14,7 @@
 #      file is newer than the program and the scenario
 #   6. compares the methods again, with the measured step times
 #
-# On two cores the first run takes about 11 minutes, most of them for compiling, and prints the first table after 7.
+# On two cores the first run takes about 9 minutes, most of them for compiling, and prints the first table after 5.
 # Later runs take about half a minute.
 # You can interrupt the script at any time and run it again. Outside this folder it only installs Debian packages.
 set -euo pipefail

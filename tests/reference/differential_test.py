@@ -65,6 +65,7 @@ def whole_parts(rng, keys):
     if method == "hierarchical_diloco":
         plan["regions"] = rng.choice([parts for parts in range(1, sites + 1) if sites % parts == 0])
     if method == "fsdp":
+        keys["compute"].pop("micro_batch_sequences", None)  # one pass, so that each unit is gathered twice at most
         plan["fragments"] = rng.choice([parts for parts in range(1, model["layers"] + 1) if model["layers"] % parts == 0])
     if method == "pipeline_wan":
         plan["stage_sites"] = rng.choice([parts for parts in range(1, sites + 1) if sites % parts == 0] + [1])
@@ -108,7 +109,7 @@ def draw(rng, names):
             "compute": {"step_time": f"{rng.uniform(0.1, 900):.6g}ms"} if rng.random() < 0.6 else
                        {"mfu": round(rng.uniform(0.01, 1), 4), "peak_flops": f"{rng.uniform(0.1, 999):.5g}TFLOPS"},
             "platform": {"sites": sites, "latency": f"{rng.choice([0, rng.uniform(0, 200)]):.5g}ms"} | ports}
-    more = {"gpus_per_site": rng.randint(1, 16), "activation_checkpointing": True, "outer_state_on": "host"}
+    more = {"micro_batch_sequences": rng.randint(1, 4), "gpus_per_site": rng.randint(1, 16), "activation_checkpointing": True, "outer_state_on": "host"}
     network = {"bandwidth_efficiency": 0.9, "latency_factor": 1.7, "background_share": rng.uniform(0.01, 0.9)}
     for part, table in (("compute", more), ("platform", {"rate_factor": rng.uniform(0.1, 9)}), ("network_model", network)):
         keys[part] = keys.get(part, {}) | {key: value for key, value in table.items() if rng.random() < 0.2}

@@ -100,6 +100,23 @@ def flops_per_token(s, accounting="mechanism"):
     return parts
 
 
+def activations(s):
+    """Returns the bytes that a site's forward pass keeps (Korthikanti et al. 2022), without masks and matrices of scores."""
+    pipeline, stages = s.method == "pipeline_wan", s.sites // s.stage_sites if s.method == "pipeline_wan" else 1
+    # Each GPU has a micro-batch of its own; in a pipeline, the GPUs of a site share one.
+    sequences = -(-(s.batch // s.stage_sites) // s.micro_batches) / s.gpus if pipeline else s.compute.get("micro_batch_sequences", 0)
+    tokens = math.ceil(sequences) * s.sequence
+    experts = s.active * s.local_experts / s.experts if s.skip else min(s.active, s.local_experts)
+    layer = (10 + 8) * s.d + 2 * (s.d + experts * s.capacity * (2 * s.d + 2 * s.d_expert)) + 4 * s.experts
+    kept, working = (2 * s.d, layer) if s.compute.get("activation_checkpointing") else (layer, 0)
+    # The inputs of the two outer norms and of the unembedding, and logits of 4 bytes, which are computed in parts.
+    last, most = tokens * 3 * 2 * s.d + min(512 * 2**20, 4 * s.vocabulary * tokens), 0
+    for stage in range(stages):
+        flying = 1 if not pipeline else s.micro_batches if s.schedule == "gpipe" else min(s.micro_batches, stages - stage)
+        most = max(most, tokens * (flying * s.layers / stages * kept + working) + (last if stage == stages - 1 else 0))
+    return s.gpus * most
+
+
 def memory(s):
     """Returns the steady bytes of one site: 18 per parameter, plus 4 for each value of the outer optimiser's state."""
     counts, (dense, sparse, held) = parameters(s), site_elements(s)
@@ -119,9 +136,16 @@ def memory(s):
     table = {"weights": 2.0 * held, "master_weights": 4.0 * held, "moments": moments * held}
     if s.sharding == "shard_grad_op":  # Ambiguous: each GPU of a site keeps the weights that its site does not gather.
         table["weights"] *= s.gpus
-    if s.method in ("fsdp", "pipeline_wan"):  # which also keep gathered units, and activations
-        return table
+    table |= {"gathered_weights": 0.0, "activations": activations(s)}
     table |= {"gradients": 4.0 * held, "outer_state": 0.0 if on_host else outer, "host": outer / s.gpus if on_host else 0.0}
+    if s.method == "fsdp":
+        # The unit in computation and the next one; the first unit, with the embedding, is the largest. shard_grad_op keeps all of them.
+        # Ambiguous: the norms beside the layers are divided as the layers are.
+        unit, first = [(counts["total"] - counts["embedding"]) / s.fragments + table for table in (0, counts["embedding"])]
+        gathered = counts["total"] * (1 - 1 / s.sites) if s.sharding == "shard_grad_op" else min(first + unit, counts["total"])
+        # A unit's gradient before its sum over the sites, or all of them if they are summed once in a step.
+        own = first if s.sharding in ("full_shard", "hybrid_shard") else counts["total"]
+        table |= {"gathered_weights": 2.0 * s.gpus * gathered, "gradients": table["gradients"] + 4.0 * s.gpus * own}
     return table | {"total": sum(value for name, value in table.items() if name != "host")}
 
 
