@@ -15,10 +15,10 @@ FormulaLimits limits_of(const Scenario& scenario) {
           steps_differ(scenario), !std::holds_alternative<GivenStepTime>(scenario.compute)};
 }
 
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
+bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links<double>& links) {
   return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
          represents_sites(summary, platforms::links_differ(scenario.platform),
-                          step_times_differ(scenario) ? 1.0 : 0.0) == 1;
+                          step_times_differ(scenario) ? 1.0 : 0.0, downlinks_slower(links)) == 1;
 }
 
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
@@ -46,7 +46,7 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        double outer_step_s, double round_s) {
+                                        const Links<double>& links, double outer_step_s, double round_s) {
   std::vector<std::string> notes = not_in_closed_form(scenario);
   const auto local_steps = scenario.strategy.local_steps;
   const double last = steps_of_short_last_round(summary, static_cast<double>(local_steps));
@@ -64,11 +64,15 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
     notes.emplace_back(
         "the closed form takes steps and outer steps from the site with the longest steps, but both differ "
         "between sites; simulate the scenario instead");
+  if (uneven_ports_differ(summary, links) > 0)
+    notes.emplace_back(
+        "the closed form takes the slower of uplinks and downlinks for all transfers, but "
+        "experts with unequal loads use one of them more than the other; simulate the scenario instead");
   if (summary.lower_bound)
     notes.emplace_back(
         "the closed form is a lower bound of this schedule, in which one wait delays others; simulate the "
         "scenario instead");
-  else if (!represents_sites(scenario, summary))
+  else if (!represents_sites(scenario, summary, links))
     notes.emplace_back(
         "the closed form takes the slowest links of the platform for all transfers and lets all sites wait "
         "for the slowest one, since the method's transfers have no formula for sites that differ; simulate "

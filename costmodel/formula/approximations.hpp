@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/formula/links.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/math/lanes.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -25,12 +26,25 @@ V steps_unequal(const FormulaLimits& limits, const V& mean_sequences) {
   return ceil_of(mean_sequences) - floor_of(mean_sequences);
 }
 
+/// 1 if `rate` is below `other`, else 0. Both are above 0.
+template <class V>
+V slower(const V& rate, const V& other) {
+  return ceil_of(V(1.0 - min_of(V(rate / other), constant<V>(1))));
+}
+template <class V>
+V downlinks_slower(const Links<V>& links) {
+  return slower(links.downlink_bytes_per_s, links.uplink_bytes_per_s);
+}
+
 /// 1 where the stages' formulas represent sites that differ, else 0. If links differ, each stage must be a
 /// ring, a direct exchange or a star. If steps take unequally long (`steps_differ` is 1, else 0), each stage
-/// must be a ring or a direct exchange that no steps hide, since all sites then wait for the slowest one. If
-/// both differ, a fast site with slow links begins to send early, which no formula represents.
+/// must be a ring or a direct exchange that no steps hide, since all sites then wait for the slowest one. In
+/// a direct exchange whose `downlinks_slower` than uplinks are (1, else 0), the slowest site receives for
+/// longest, but the latencies of what it receives have passed while it computed. If both differ, a fast site
+/// with slow links begins to send early, which no formula represents.
 template <class V>
-V represents_sites(const Summary<V>& summary, bool links_differ, const V& steps_differ) {
+V represents_sites(const Summary<V>& summary, bool links_differ, const V& steps_differ,
+                   const V& downlinks_slower) {
   const V one = constant<V>(1);
   V represented = constant<V>(summary.lower_bound ? 0 : 1);
   for (int i = 0; i < summary.stage_count; ++i) {
@@ -38,7 +52,8 @@ V represents_sites(const Summary<V>& summary, bool links_differ, const V& steps_
     const V runs = min_of(ceil_of(stage.times_per_round), one);
     // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
     // later steps hide the transfer.
-    const V drifts = stage.between == Between::first_site ? one : min_of(ceil_of(stage.hidden_steps), one);
+    V drifts = stage.between == Between::first_site ? one : min_of(ceil_of(stage.hidden_steps), one);
+    if (stage.between == Between::pairs) drifts = max_of(drifts, downlinks_slower);
     // The layers of a transfer do not wait for each other, and overtake each other if links differ.
     const bool by_layers = stage.hidden_unequally || stage.part_of_previous;
     const V wrong = stage.between == Between::any || by_layers
@@ -72,23 +87,32 @@ V outer_steps_drift(const Summary<V>& summary, const V& unequal_steps, const V& 
   return unequal_steps * min_of(floor_of(V(100.0 * share)), constant<V>(1));
 }
 
+/// 1 if uplinks and downlinks differ and sites send or receive unequally many bytes, else 0: the formula
+/// sends the bytes of the busiest port through the slower of both. `links` are those of the whole platform.
+template <class V>
+V uneven_ports_differ(const Summary<V>& summary, const Links<V>& links) {
+  if (!summary.uneven_ports) return constant<V>(0);
+  return max_of(slower(links.uplink_bytes_per_s, links.downlink_bytes_per_s), downlinks_slower(links));
+}
+
 /// 0 where the closed form represents a configuration as approximations() says, else 1. `outer_step_s` and
 /// `round_s` are the durations of an outer step and of the mean round.
 template <class V>
-V approximates(const FormulaLimits& limits, const Summary<V>& summary, const V& local_steps,
-               const V& mean_sequences, const V& outer_step_s, const V& round_s) {
+V approximates(const FormulaLimits& limits, const Summary<V>& summary, const Links<V>& links,
+               const V& local_steps, const V& mean_sequences, const V& outer_step_s, const V& round_s) {
   const V one = constant<V>(1);
   if (limits.leaves_out) return one;
   const V short_round = min_of(steps_of_short_last_round(summary, local_steps), one);
   const V unequal = steps_unequal(limits, mean_sequences);
-  return one - represents_sites(summary, limits.links_differ, unequal) * (1.0 - short_round) *
-                   (1.0 - summary.approximate) *
+  return one - represents_sites(summary, limits.links_differ, unequal, downlinks_slower(links)) *
+                   (1.0 - short_round) * (1.0 - summary.approximate) *
+                   (1.0 - uneven_ports_differ(summary, links)) *
                    (1.0 - outer_steps_drift(summary, unequal, outer_step_s, round_s));
 }
 
 /// Whether the closed form represents the sites of a scenario. Links must not change either, and no paths may
 /// share a backbone.
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary);
+bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links<double>& links);
 
 /// What the closed form does not model although the scenario asks for it, a sentence each, for all values of
 /// the axes.
@@ -96,8 +120,8 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario);
 /// The same, and what the formula of the scenario's method only approximates. None: the closed form is exact
 /// for equal sites, and its wall clock was within 2 % of the simulation for drawn links that differ. If 1 <
 /// O_e < M, it is within 1 % for equal sites, because all-reduces of different lengths run at the same time.
-/// The durations are those of an outer step and of the mean round.
+/// `links` are those of the whole platform; the durations are those of an outer step and of the mean round.
 std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        double outer_step_s, double round_s);
+                                        const Links<double>& links, double outer_step_s, double round_s);
 
 }  // namespace fomoe::costmodel

@@ -63,10 +63,10 @@ ClosedFormParts closed_form_parts(const Scenario& scenario) {
                         {},
                         true,
                         {}};
-  parts.represents_sites = represents_sites(scenario, parts.summary);
+  parts.represents_sites = represents_sites(scenario, parts.summary, parts.links.all);
   parts.round = round_times(parts.summary, parts.links, slowest_times.parts(), slowest_times.outer_step_s);
-  parts.approximations =
-      approximations(scenario, parts.summary, slowest_times.outer_step_s, parts.round.duration_s);
+  parts.approximations = approximations(scenario, parts.summary, parts.links.all, slowest_times.outer_step_s,
+                                        parts.round.duration_s);
   return parts;
 }
 

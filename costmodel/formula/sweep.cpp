@@ -230,7 +230,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   outcome.link_busy_share =
       outcome.bytes_sent_per_site_per_round / links.all.port_bytes_per_s() / round.duration_s;
-  outcome.approximate = approximates(context.limits, summary, axes.local_steps, mean_sequences,
+  outcome.approximate = approximates(context.limits, summary, links.all, axes.local_steps, mean_sequences,
                                      slowest_outer_step_s, round.duration_s);
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   outcome.cost_total = constant<V>(context.sites.front().prices.empty() ? kUnknown : 0);

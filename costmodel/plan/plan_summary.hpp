@@ -163,6 +163,9 @@ struct Summary {
   /// where transfers overlap that the stages take as consecutive; else 0.
   V approximate = constant<V>(0);
   bool lower_bound = false;  // the schedule may take longer than its stages say
+  /// Sites send unequally many bytes in a stage, or receive unequally many. A stage has the bytes of the
+  /// busiest port, which is an uplink in one half of the stages and a downlink in the other half.
+  bool uneven_ports = false;
 
   void add(Stage<V> stage) { stages.set(static_cast<std::size_t>(stage_count++), std::move(stage)); }
 };

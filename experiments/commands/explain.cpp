@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "costmodel/compute/compute_times.hpp"
-#include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
@@ -166,21 +165,9 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
       text += fmt::format("      overlaps with {:.4g} one-way latencies of the next transfers\n",
                           stage.hidden_hops);
   }
-  const auto local_steps = static_cast<double>(scenario.strategy.local_steps);
-  const double last = costmodel::steps_of_short_last_round(parts.summary, local_steps);
-  if (last > 0)
-    text += fmt::format(
-        "  The last round has {} of {} steps, but the formula lets it hide as much as a full round.\n", last,
-        local_steps);
-  if (parts.represents_sites) return text;
-  if (parts.summary.lower_bound)
-    return text + "  This schedule may take longer, because one wait delays others.\n";
-  return text +
-         fmt::format(
-             "  The sites differ, and these transfers have no formula for sites that differ: every transfer\n"
-             "  is taken to wait for the slowest site, and to use {}, the slowest port, the slowest path\n"
-             "  and the longest latency.\n",
-             parts.port);
+  for (const std::string& sentence : parts.approximations) text += fmt::format("  note: {}\n", sentence);
+  if (!parts.represents_sites) text += fmt::format("  note: the slowest port is the {}\n", parts.port);
+  return text;
 }
 
 std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {

@@ -170,7 +170,8 @@ def drawn(copy, folders, paths, seed):
     for folder in folders:
         for path in sorted((copy.source / folder).rglob("*.cpp")):
             name = str(path.relative_to(copy.source))
-            if not re.search(paths, name) or name not in copy.compile:  # files of another kind of build
+            # Files of another kind of build, and the main functions of other programs than the tests
+            if not re.search(paths, name) or name not in copy.compile or path.name == "main.cpp":
                 continue
             text = path.read_text()
             lines = text.split("\n")

@@ -94,6 +94,8 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
     summary.lower_bound = true;
   }
   summary.approximate = leaves_remainder(axes.global_batch_sequences, axes.sites);
+  // A site with more rows than others receives more than others, and sends more back.
+  summary.uneven_ports = fixed.busiest_rows > fixed.sent_rows * (1 + 1e-12);
   summary.sent.activations = fixed.moe_layers * fixed.sent_rows * (axes.sites - 1.0) * pair_elements *
                              ((each_way + larger) * there + each_way * back);
 

@@ -24,6 +24,15 @@ using tests::Draws;
 
 namespace {
 
+/// Counts of a router that prefers some experts, others in each layer.
+costmodel::RoutingCounts drawn_counts(const Scenario& scenario, Draws& draws) {
+  costmodel::RoutingCounts counts =
+      costmodel::make_routing_counts(static_cast<int>(costmodel::moe_layers(scenario.model)),
+                                     static_cast<int>(scenario.model.experts), scenario.sites());
+  for (auto& count : counts.counts) count = 1 + draws.below(50);
+  return counts;
+}
+
 /// Sites, batch, step times, steps of a round and of the run, all axes of the method, techniques, extra
 /// traffic and links are drawn.
 Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
@@ -50,6 +59,14 @@ Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
   strategy.sharding = static_cast<costmodel::Sharding>(draws.below(4));
   strategy.schedule = static_cast<costmodel::PipelineSchedule>(draws.below(2));
   strategy.overlap_dispatch = draws.chance(0.3);
+  if (method.residency == costmodel::Residency::experts_sharded) {
+    strategy.router = static_cast<costmodel::RouterModel>(draws.below(3));
+    if (draws.chance(0.3)) strategy.routing_counts = drawn_counts(scenario, draws);
+    if (costmodel::has_axis(method, "capacity_factor") && draws.chance(0.3))
+      strategy.capacity_factor = draws.between(0.5, 2);
+    strategy.max_sites_per_token = draws.below(3);
+  }
+  scenario.gpus.activation_checkpointing = draws.chance(0.2);
   strategy.outer_optimizer = static_cast<costmodel::OuterOptimizer>(draws.chance(0.5) ? 0 : draws.below(5));
   strategy.secure_aggregation = draws.chance(0.2);
   if (draws.chance(0.05)) {
@@ -79,7 +96,9 @@ Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
   if (draws.chance(0.5))  // outer steps take up to a few seconds
     scenario.gpus.memory_bytes_per_s = 10 * parameters / draws.between(0.01, 1);
   const double bytes_per_s = 2 * parameters / draws.between(0.1, 9);
-  scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, draws.between(0, 0.1));
+  const double uplink_share = draws.chance(0.3) ? draws.between(0.3, 3) : 1;
+  scenario.platform =
+      platforms::uniform(sites, uplink_share * bytes_per_s, bytes_per_s, draws.between(0, 0.1));
   if (draws.chance(0.2)) {
     for (platforms::Site& site : scenario.platform.sites)
       site.uplink_bytes_per_s = bytes_per_s * draws.between(0.3, 1);
@@ -103,12 +122,14 @@ std::string described(const Scenario& scenario, double steps) {
        << int(s.placement) << " T " << s.reshuffle_rounds << ", periods " << s.global_period << ' '
        << s.moment1_period << ' ' << s.moment2_period << ", peers " << s.gossip_peers << ", micro-batches "
        << s.micro_batches << ", stage sites " << s.stage_sites << ", sharding " << int(s.sharding)
-       << ", schedule " << int(s.schedule) << ", dispatch " << s.overlap_dispatch << ", outer "
-       << int(s.outer_optimizer) << ", secure " << s.secure_aggregation << ", given "
+       << ", schedule " << int(s.schedule) << ", dispatch " << s.overlap_dispatch << ", router "
+       << int(s.router) << " counts " << s.routing_counts.counts.size() << " capacity " << s.capacity_factor
+       << " sites per token " << s.max_sites_per_token << ", again " << scenario.gpus.activation_checkpointing
+       << ", outer " << int(s.outer_optimizer) << ", secure " << s.secure_aggregation << ", given "
        << std::holds_alternative<costmodel::GivenStepTime>(scenario.compute) << ", memory "
        << scenario.gpus.memory_bytes_per_s << ", links differ " << platforms::links_differ(p) << ", up "
-       << p.sites[0].uplink_bytes_per_s << ", latency " << p.path(0, 1).latency_s << ", last site "
-       << p.sites.back().compute_factor;
+       << p.sites[0].uplink_bytes_per_s << ", down " << p.sites[0].downlink_bytes_per_s << ", latency "
+       << p.path(0, 1).latency_s << ", last site " << p.sites.back().compute_factor;
   return text.str();
 }
 
