@@ -47,7 +47,8 @@ READ = {"ddp": ["payload_dtype"], "centralised": [], "demo": COMMON[1::2], "feda
         "fomoe": COMMON + ["expert_overlap", "placement", "reshuffle_rounds", "skip_token", "outer_optimizer", "outer_state_on_migration"],
         "eager_diloco": COMMON[:2] + COMMON[3:], "diloco_x": COMMON[:2] + COMMON[3:], "sparse_loco": COMMON[:2] + COMMON[3:],
         "streaming_diloco": COMMON[:2] + COMMON[3:], "gossip": COMMON[:3], "noloco": COMMON[:3], "di_paco": COMMON[:2] + COMMON[3:],
-        "fsdp": COMMON[1:] + ["sharding"], "expert_parallel_wan": COMMON[1::2] + ["dispatch_dtype", "capacity_factor", "max_sites_per_token"], "remote_experts": COMMON[1::2],
+        "fsdp": COMMON[1:] + ["sharding"], "expert_parallel_wan": COMMON[1::2] + ["dispatch_dtype", "capacity_factor", "max_sites_per_token", "router", "overlap_dispatch"],
+        "remote_experts": COMMON[1::2] + ["router"],
         "pipeline_wan": COMMON[1::2] + ["micro_batches", "schedule"]}
 
 
@@ -76,6 +77,10 @@ def whole_parts(rng, keys):
         keys["platform"]["sites"] = choices**levels * rng.randint(1, 2)
         model["layers"] = levels * rng.randint(1, 6)
         plan |= {"module_levels": levels, "module_choices": choices}
+    if plan.get("overlap_dispatch"):
+        work["global_batch_sequences"] *= 2  # each site has two halves
+        if plan.get("router") == "hash" and "capacity_factor" not in plan:
+            del plan["router"]  # the halves of sites with unequal loads drift apart
     if method not in EQUAL_OR_NOT:
         work["global_batch_sequences"] *= keys["platform"]["sites"]
     if method == "streaming_diloco":
@@ -96,7 +101,7 @@ def draw(rng, names):
                "placement": rng.choice(["fixed", "random"]), "reshuffle_rounds": rng.randint(1, 9), "skip_token": rng.random() < 0.5,
                "outer_state_on_migration": rng.choice(["transfer", "reset_all_owners"]), "global_period": rng.randint(1, 9),
                "dispatch_dtype": rng.choice(list(reference.BITS)), "micro_batches": rng.randint(1, 20), "schedule": rng.choice(["gpipe", "1f1b"]),
-               "capacity_factor": round(rng.uniform(1, 3), 2), "max_sites_per_token": rng.randint(1, sites),
+               "router": rng.choice(["uniform", "hash", "expert_choice"]), "overlap_dispatch": True, "capacity_factor": round(rng.uniform(1, 3), 2), "max_sites_per_token": rng.randint(1, sites),
                "sharding": rng.choice(["full_shard", "full_shard_no_sync", "shard_grad_op", "hybrid_shard"])}
     strategy = {"method": method} | {key: choices[key] for key in READ.get(method, COMMON) if rng.random() < 0.7}
     strategy |= {"fragments": 1} if method == "ddp" else {}
@@ -130,8 +135,8 @@ def formulas(program, keys, accounting):
     report = reference.report(s)
     if any(note.startswith("the closed form") or "the closed form lets" in note for note in answer["notes"]):
         # The closed form says that it is an approximation. The simulation rounds each chunk up to whole elements and scales.
-        # The reference's times are those of equal sites.
-        if s.batch % s.sites:
+        # The reference's times are those of equal sites, whose experts have equal loads if uplinks and downlinks differ.
+        if s.batch % s.sites or (s.busiest > 1 and s.up != s.down):
             return rows
         wall, chunks = program.answer("simulate", keys)["wall_clock_s"], 2 * s.sites * s.fragments
         rounding = 8 * chunks / (s.payload * reference.parameters(s)["total"])

@@ -86,6 +86,15 @@ def direct(ready, parts, links, capacity, latency):
     return ends
 
 
+def in_turn(passes, halves):
+    """Runs the (place, seconds) of all halves of a batch. Of each pass, the first half comes first; each place has one at a time."""
+    ready, free = [0.0] * halves, {"processor": 0.0, "network": 0.0}
+    for place, seconds in passes:
+        for half in range(halves):
+            ready[half] = free[place] = max(ready[half], free[place]) + seconds
+    return ready[-1]
+
+
 def pipeline(s, stages, passes, size):
     """Runs the passes {"f": s, "b": s} of all stages. Micro-batches of a pair leave one by one, and all flows share the ports."""
     first = [s.micro_batches if s.schedule == "gpipe" else min(s.micro_batches, stages - stage) for stage in range(stages)]

@@ -193,9 +193,18 @@ def experts_elsewhere(s, dense, sparse, step):
     if s.compute.get("activation_checkpointing"):  # the forward pass is repeated
         ways += [ways[0], s.payload]
     sums = averaged(s, s.payload, dense + (0 if s.skip else router), 0)
-    latency = min(1, s.sites - 1)
     sent = sums.sent | {"activations": s.layers * rows * sum(ways)}
-    return Round(sent, sums.exposed + sum(s.layers * seconds(s, latency, rows * way) for way in ways))
+    there, back, there_again, back_again, *repeated = [
+        ("network", seconds(s, min(1, s.sites - 1), rows * s.busiest * way / s.halves)) for way in ways]
+    forward, backward, again = s.expert_passes
+    step_of_mean = step / (1 + again + (s.capacity - 1) * (forward + backward))
+    load, part = s.capacity * s.busiest, step_of_mean / s.layers / s.halves
+    passes = s.layers * [("processor", (s.forward - forward) * part), there, ("processor", forward * load * part), back]
+    passes += s.layers * [*repeated, there_again, ("processor", (backward + again) * load * part), back_again,
+                          ("processor", (1 - s.forward - backward) * part)]
+    idle = (forward + backward + again) * (s.busiest - 1) * step_of_mean
+    sending = sum(seconds for place, seconds in passes if place == "network")
+    return Round(sent, sums.exposed + (sending if s.halves == 1 else flows.in_turn(passes, s.halves) - step - idle), idle)
 
 
 def pipeline_wan(s, dense, sparse, step):

@@ -46,6 +46,10 @@ class Scenario:
             ("regions", 1), ("global_period", 4), ("gossip_peers", 1), ("overlap_steps", 1), ("micro_batches", 8)))
         self.module_levels, self.module_choices, self.stage_sites, self.capacity, self.max_sites = (plan.get(key, default) for key, default in (
             ("module_levels", 1), ("module_choices", 1), ("stage_sites", 1), ("capacity_factor", 1), ("max_sites_per_token", math.inf)))
+        self.router, self.halves = plan.get("router", "uniform"), 2 if plan.get("overlap_dispatch") else 1
+        # Rows of the busiest site ÷ mean. Ambiguous: no site of hash has more than all rows.
+        rows, fullest = self.batch * self.sequence * self.active, self.router == "hash" and "capacity_factor" not in plan
+        self.busiest = min(self.sites, 1 + math.sqrt(2 * math.log(self.sites) * self.sites / rows)) if fullest else 1
         self.sharding, self.schedule = plan.get("sharding", "full_shard"), plan.get("schedule", "gpipe")
         # A unit of fsdp is a layer, and a fragment of streaming_diloco has three.
         self.fragments = plan.get("fragments", self.layers if self.method == "fsdp" else -(-self.layers // 3))
@@ -149,13 +153,19 @@ def memory(s):
     return table | {"total": sum(value for name, value in table.items() if name != "host")}
 
 
+def expert_passes(s):
+    """Returns the forward and the backward pass of all experts, as shares of a step that computes neither padding nor a pass again."""
+    flops = flops_per_token(s)
+    pass_of, again = flops["expert"] / 3 / (flops["total"] + flops["recomputed"]), bool(s.compute.get("activation_checkpointing"))
+    # The hosts of remote experts keep nothing of a forward pass, and repeat it in the backward pass.
+    return pass_of, pass_of * (2 + again), pass_of if s.method == "remote_experts" else 0.0
+
+
 def step_time(s):
     """Returns the seconds of a step at the slowest site and the mean over the sites; sequences are dealt out evenly."""
     flops = flops_per_token(s)
-    whole = flops["total"] + flops["recomputed"]
-    # The hosts of remote experts keep nothing of a forward pass, and repeat it in the backward pass. A buffer is computed whole.
-    experts = flops["expert"] * (4 / 3 if s.compute.get("activation_checkpointing") else 1) / whole
-    more = 1 + (flops["expert"] / 3 / whole if s.method == "remote_experts" else (s.capacity - 1) * experts)
+    forward, backward, again = expert_passes(s)
+    more = 1 + again + (s.capacity - 1) * (forward + backward)  # a buffer is computed whole
     # Only the first site of centralised training computes.
     sites = 1 if s.method == "centralised" else s.sites
     if "step_time" in s.compute:
@@ -170,6 +180,7 @@ def mean_round(s):
     """Returns the methods.Round of the scenario."""
     flops, (dense, sparse, _) = flops_per_token(s), site_elements(s)
     s.forward = flops["total"] / 3 / (flops["total"] + flops["recomputed"])  # its share of a step
+    s.expert_passes = expert_passes(s)
     return methods.ROUNDS[s.method](s, dense, sparse, step_time(s)[0])
 
 
