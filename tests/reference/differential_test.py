@@ -138,8 +138,10 @@ def formulas(program, keys, accounting):
         # The reference's times are those of equal sites, whose experts have equal loads if uplinks and downlinks differ.
         if s.batch % s.sites or (s.busiest > 1 and s.up != s.down):
             return rows
-        wall, chunks = program.answer("simulate", keys)["wall_clock_s"], 2 * s.sites * s.fragments
-        rounding = 8 * chunks / (s.payload * reference.parameters(s)["total"])
+        wall, chunks, sent = program.answer("simulate", keys)["wall_clock_s"], 2 * s.sites * s.fragments, s.payload * reference.parameters(s)["total"]
+        if s.halves == 2:  # up to six transfers of each half in each layer, to each site
+            chunks, sent = 2 * s.sites * (1 + 6 * s.layers), max(1.0, sum(reference.sent_bytes(s).values()))
+        rounding = 8 * chunks / sent
         return rows + [("simulated instead of closed form", report["wall_clock_s"], wall, 1e-9 + rounding)]
     # Fragments differ by the norms beside the layers, which the closed form takes as equal.
     tolerance = 1e-6 if s.method == "streaming_diloco" else 1e-9

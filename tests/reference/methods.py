@@ -186,10 +186,8 @@ def experts_elsewhere(s, dense, sparse, step):
     router = s.d * s.experts * s.layers
     copies = min(s.active, s.max_sites) * s.capacity  # of a token's row; a buffer of a fixed size is sent whether it is full or not
     rows = s.batch / s.sites * s.sequence * copies * s.d * (1 - 1 / s.sites)
-    # Back in the backward pass go the gradients; the hosts of remote experts have kept nothing and get the inputs again.
-    ways = [s.payload] * 4 if s.method == "expert_parallel_wan" else [s.payload] * 3 + [2 * s.payload]
-    if s.method == "expert_parallel_wan":
-        ways[:2] = [s.dispatch] * 2
+    # There and back, in the forward and in the backward pass. The hosts of remote experts have kept nothing and get the inputs again.
+    ways = [s.dispatch, s.payload] * 2 if s.method == "expert_parallel_wan" else [s.payload, s.payload, 2 * s.payload, s.payload]
     if s.compute.get("activation_checkpointing"):  # the forward pass is repeated
         ways += [ways[0], s.payload]
     sums = averaged(s, s.payload, dense + (0 if s.skip else router), 0)
