@@ -1,4 +1,5 @@
-// Tests of the closed form where uplinks and downlinks have unequal rates: it is exact, or says that it is not.
+// Tests of the closed form where uplinks and downlinks have unequal rates: it is exact, or says that it is
+// not.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,9 +20,8 @@ namespace {
 constexpr double kOfWholeBytes = 1e-6;  // payloads and activations are whole bytes and elements
 
 double error_of_closed_form(const Scenario& scenario) {
-  return std::abs(costmodel::closed_form_wall_clock_s(scenario) /
-                      tests::simulated_wholly(scenario).wall_clock_s -
-                  1);
+  return std::abs(
+      costmodel::closed_form_wall_clock_s(scenario) / tests::simulated_wholly(scenario).wall_clock_s - 1);
 }
 
 bool is_exact(const Scenario& scenario) { return costmodel::closed_form_parts(scenario).exact(); }
@@ -31,10 +31,10 @@ Scenario drawn_scenario(const std::string& method, int sites, double uplink_shar
   Scenario scenario = tests::every_axis_scenario(method, sites);
   scenario.model.experts = 2 * sites;
   scenario.model.sequence_length = 1000;
-  if (scenario.strategy.method->inside_step != nullptr) scenario.model.d_model = 1024;  // most bytes are activations
+  if (scenario.strategy.method->inside_step != nullptr)
+    scenario.model.d_model = 1024;  // most bytes are activations
   scenario.workload.global_batch_sequences = 2 * sites;
-  scenario.workload.tokens =
-      2 * scenario.strategy.local_steps * 2 * sites * scenario.model.sequence_length;
+  scenario.workload.tokens = 2 * scenario.strategy.local_steps * 2 * sites * scenario.model.sequence_length;
   const auto parameters = static_cast<double>(costmodel::count_parameters(scenario.model).total());
   const double bytes_per_s = 2 * parameters / draws.between(0.2, 2);
   scenario.platform =
@@ -54,7 +54,8 @@ TEST_CASE("experts with unequal loads: the closed form is exact if uplinks are a
       counts = costmodel::make_routing_counts(static_cast<int>(costmodel::moe_layers(scenario.model)),
                                               static_cast<int>(scenario.model.experts), scenario.sites());
       for (int layer = 0; layer < counts.layers; ++layer) {
-        for (int expert = 0; expert < counts.experts; ++expert) counts.at(layer, expert, 0) = 1 + draws.below(200);
+        for (int expert = 0; expert < counts.experts; ++expert)
+          counts.at(layer, expert, 0) = 1 + draws.below(200);
       }
       CAPTURE(method);
       CAPTURE(uplink_share);
@@ -71,7 +72,8 @@ TEST_CASE("experts with unequal loads: the closed form is exact if uplinks are a
   CHECK(worst > 0.02);  // else it need not say that it approximates
 }
 
-TEST_CASE("a slow site in direct exchanges: the closed form is exact unless downlinks are slower than uplinks") {
+TEST_CASE(
+    "a slow site in direct exchanges: the closed form is exact unless downlinks are slower than uplinks") {
   Draws draws(30);
   double worst = 0;
   for (const std::string method : {"diloco", "demo", "sparse_loco", "ddp"}) {

@@ -77,6 +77,8 @@ TEST_CASE("a run goes on from the last round that all sites have which took part
   // Site 2 is still lost, or has lost its disk.
   CHECK(common_state({without_two, without_two, ""}, true).lacking == std::vector<bool>{false, false, false});
   CHECK(common_state({all, all, "{}"}, true).lacking == std::vector<bool>{false, false, true});
+  const std::string first = R"({"1":[]})";
+  CHECK(common_state({first, first, "{}"}, true).lacking == std::vector<bool>{false, false, true});
   // The first site decides, since it takes part in all rounds.
   CHECK(common_state({"{}", all, all}, true).rounds == 0);
 }

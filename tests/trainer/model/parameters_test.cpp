@@ -78,3 +78,16 @@ TEST_CASE("expert lists that are not increasing, empty or out of range are refus
   CHECK_THROWS_AS((void)parameter_specs(tiny_shape(), {{{0}}, false}),
                   std::invalid_argument);  // the choice has one layer, the model two
 }
+
+TEST_CASE("heads: one or more, of an even width") {
+  costmodel::ModelShape shape = tiny_shape();
+  for (const std::int64_t heads : {1, 2}) {
+    shape.heads = heads;
+    shape.d_model = 6 * heads;
+    CHECK_NOTHROW((void)parameter_specs(shape, {}));
+    shape.d_model = 3 * heads;
+    CHECK_THROWS_AS((void)parameter_specs(shape, {}), std::invalid_argument);
+  }
+  shape.heads = 0;
+  CHECK_THROWS_AS((void)parameter_specs(shape, {}), std::invalid_argument);
+}
