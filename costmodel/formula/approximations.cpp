@@ -46,7 +46,7 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        const Links<double>& links, double outer_step_s, double round_s) {
+                                        const Links<double>& links, double updates_s, double round_s) {
   std::vector<std::string> notes = not_in_closed_form(scenario);
   const auto local_steps = scenario.strategy.local_steps;
   const double last = steps_of_short_last_round(summary, static_cast<double>(local_steps));
@@ -60,10 +60,11 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
         "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but "
         "here "
         "they differ or overlap; simulate the scenario instead");
-  if (outer_steps_drift(summary, step_times_differ(scenario) ? 1.0 : 0.0, outer_step_s, round_s) > 0)
+  if (updates_drift(step_times_differ(scenario) ? 1.0 : 0.0, updates_s, round_s) > 0)
     notes.emplace_back(
-        "the closed form takes steps and outer steps from the site with the longest steps, but both differ "
-        "between sites; simulate the scenario instead");
+        "the closed form takes steps and the updates after transfers from the site with the longest steps, "
+        "but "
+        "both differ between sites; simulate the scenario instead");
   if (uneven_ports_differ(summary, links) > 0)
     notes.emplace_back(
         "the closed form takes the slower of uplinks and downlinks for all transfers, but "

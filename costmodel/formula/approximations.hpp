@@ -37,11 +37,12 @@ V downlinks_slower(const Links<V>& links) {
 }
 
 /// 1 where the stages' formulas represent sites that differ, else 0. If links differ, each stage must be a
-/// ring, a direct exchange or a star. If steps take unequally long (`steps_differ` is 1, else 0), each stage
-/// must be a ring or a direct exchange that no steps hide, since all sites then wait for the slowest one. In
-/// a direct exchange whose `downlinks_slower` than uplinks are (1, else 0), the slowest site receives for
-/// longest, but the latencies of what it receives have passed while it computed. If both differ, a fast site
-/// with slow links begins to send early, which no formula represents.
+/// ring, a star, or a direct exchange that is not one of several in a row behind a backward pass. If steps
+/// take unequally long (`steps_differ` is 1, else 0), each stage must be a ring or a direct exchange that no
+/// steps hide, since all sites then wait for the slowest one. In a direct exchange whose `downlinks_slower`
+/// than uplinks are (1, else 0), the slowest site receives for longest, but the latencies of what it receives
+/// have passed while it computed. If both differ, a fast site with slow links begins to send early, which no
+/// formula represents.
 template <class V>
 V represents_sites(const Summary<V>& summary, bool links_differ, const V& steps_differ,
                    const V& downlinks_slower) {
@@ -60,6 +61,9 @@ V represents_sites(const Summary<V>& summary, bool links_differ, const V& steps_
                         ? max_of(steps_differ, constant<V>(links_differ ? 1 : 0))
                         : V(steps_differ * (links_differ ? one : drifts));
     represented *= one - runs * wrong;
+    // Sites that have ended a direct exchange begin the next one, while others share their links with it.
+    if (links_differ && stage.between == Between::pairs)
+      represented *= one - min_of(ceil_of(stage.hidden_backwards), one);
   }
   return represented;
 }
@@ -78,13 +82,23 @@ V steps_of_short_last_round(const Summary<V>& summary, const V& local_steps) {
   return hides * steps * min_of(max_of(V(local_steps - steps), none), one);
 }
 
-/// 1 if steps take unequally long and outer steps take 1 % of a round or more, else 0: the slowest site in
-/// one need not be the slowest in the other, and the formula takes both from the site with the longest steps.
+/// Seconds of updates that follow the transfers, per round. With `every_step`, those of AdamW follow the
+/// transfers of their step. They count only once in the run, since the next step's transfers wait for the
+/// site whose update and gradients take longest together.
 template <class V>
-V outer_steps_drift(const Summary<V>& summary, const V& unequal_steps, const V& outer_step_s,
-                    const V& round_s) {
-  const V share = summary.outer_steps_per_round * outer_step_s / round_s;
-  return unequal_steps * min_of(floor_of(V(100.0 * share)), constant<V>(1));
+V updates_after_transfers_s(const Summary<V>& summary, bool every_step, const V& optimizer_s,
+                            const V& outer_step_s) {
+  V seconds = summary.outer_steps_per_round * outer_step_s;
+  if (every_step) seconds += summary.optimizer_factor * optimizer_s / summary.rounds;
+  return seconds;
+}
+
+/// 1 if steps take unequally long and `updates_s`, those after the transfers of a round, take 1 % of it or
+/// more, else 0: the slowest site in one need not be the slowest in the other, and the formula takes both
+/// from the site with the longest steps.
+template <class V>
+V updates_drift(const V& unequal_steps, const V& updates_s, const V& round_s) {
+  return unequal_steps * min_of(floor_of(V(100.0 * updates_s / round_s)), constant<V>(1));
 }
 
 /// 1 if uplinks and downlinks differ and sites send or receive unequally many bytes, else 0: the formula
@@ -95,11 +109,11 @@ V uneven_ports_differ(const Summary<V>& summary, const Links<V>& links) {
   return max_of(slower(links.uplink_bytes_per_s, links.downlink_bytes_per_s), downlinks_slower(links));
 }
 
-/// 0 where the closed form represents a configuration as approximations() says, else 1. `outer_step_s` and
-/// `round_s` are the durations of an outer step and of the mean round.
+/// 0 where the closed form represents a configuration as approximations() says, else 1. `updates_s` and
+/// `round_s` are the durations of updates_after_transfers_s() and of the mean round.
 template <class V>
 V approximates(const FormulaLimits& limits, const Summary<V>& summary, const Links<V>& links,
-               const V& local_steps, const V& mean_sequences, const V& outer_step_s, const V& round_s) {
+               const V& local_steps, const V& mean_sequences, const V& updates_s, const V& round_s) {
   const V one = constant<V>(1);
   if (limits.leaves_out) return one;
   const V short_round = min_of(steps_of_short_last_round(summary, local_steps), one);
@@ -107,7 +121,7 @@ V approximates(const FormulaLimits& limits, const Summary<V>& summary, const Lin
   return one - represents_sites(summary, limits.links_differ, unequal, downlinks_slower(links)) *
                    (1.0 - short_round) * (1.0 - summary.approximate) *
                    (1.0 - uneven_ports_differ(summary, links)) *
-                   (1.0 - outer_steps_drift(summary, unequal, outer_step_s, round_s));
+                   (1.0 - updates_drift(unequal, updates_s, round_s));
 }
 
 /// Whether the closed form represents the sites of a scenario. Links must not change either, and no paths may
@@ -120,8 +134,9 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario);
 /// The same, and what the formula of the scenario's method only approximates. None: the closed form is exact
 /// for equal sites, and its wall clock was within 2 % of the simulation for drawn links that differ. If 1 <
 /// O_e < M, it is within 1 % for equal sites, because all-reduces of different lengths run at the same time.
-/// `links` are those of the whole platform; the durations are those of an outer step and of the mean round.
+/// `links` are those of the whole platform; the durations are those of updates_after_transfers_s() and of the
+/// mean round.
 std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        const Links<double>& links, double outer_step_s, double round_s);
+                                        const Links<double>& links, double updates_s, double round_s);
 
 }  // namespace fomoe::costmodel

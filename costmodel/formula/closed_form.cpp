@@ -65,8 +65,11 @@ ClosedFormParts closed_form_parts(const Scenario& scenario) {
                         {}};
   parts.represents_sites = represents_sites(scenario, parts.summary, parts.links.all);
   parts.round = round_times(parts.summary, parts.links, slowest_times.parts(), slowest_times.outer_step_s);
-  parts.approximations = approximations(scenario, parts.summary, parts.links.all, slowest_times.outer_step_s,
-                                        parts.round.duration_s);
+  const double updates_s =
+      updates_after_transfers_s(parts.summary, scenario.strategy.method->every_step,
+                                slowest_times.parts().optimizer_s, slowest_times.outer_step_s);
+  parts.approximations =
+      approximations(scenario, parts.summary, parts.links.all, updates_s, parts.round.duration_s);
   return parts;
 }
 

@@ -230,8 +230,11 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   outcome.link_busy_share =
       outcome.bytes_sent_per_site_per_round / links.all.port_bytes_per_s() / round.duration_s;
-  outcome.approximate = approximates(context.limits, summary, links.all, axes.local_steps, mean_sequences,
-                                     slowest_outer_step_s, round.duration_s);
+  outcome.approximate =
+      approximates(context.limits, summary, links.all, axes.local_steps, mean_sequences,
+                   updates_after_transfers_s(summary, context.method->every_step, slowest_step.optimizer_s,
+                                             slowest_outer_step_s),
+                   round.duration_s);
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   outcome.cost_total = constant<V>(context.sites.front().prices.empty() ? kUnknown : 0);
   outcome.energy_kwh = constant<V>(context.sites.front().power ? 0 : kUnknown);
@@ -297,12 +300,13 @@ std::vector<std::pair<SitePrices, double>> price_shares(const Scenario& scenario
 
 std::vector<SweepSite> sweep_sites(const Scenario& scenario) {
   const double factor = scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation);
-  if (scenario.site_compute.empty() && scenario.workload.batch_shares.empty()) {
+  const std::vector<platforms::Site>& places = scenario.platform.sites;
+  const bool alike = std::all_of(places.begin(), places.end(), [&](const platforms::Site& site) {
+    return site.compute_factor == places.front().compute_factor;
+  });
+  if (alike && scenario.site_compute.empty() && scenario.workload.batch_shares.empty()) {
     SweepSite all = sweep_site(scenario);
-    double slowest = 0;
-    for (const platforms::Site& site : scenario.platform.sites)
-      slowest = std::max(slowest, site.compute_factor);
-    all.step_factor = slowest * factor;
+    all.step_factor = places.front().compute_factor * factor;
     // Nobody rents the sites that a method does not use.
     if (scenario.strategy.method->one_site && scenario.prices)
       all.prices = {{scenario.prices->sites.front(), 1.0}};

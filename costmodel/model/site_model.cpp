@@ -1,6 +1,7 @@
 #include "costmodel/model/site_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "costmodel/inputs/at_site.hpp"
@@ -60,8 +61,8 @@ double sequences_per_pass(const Scenario& scenario) {
   for (int site = 0; site < scenario.sites(); ++site)
     given = given || micro_batch_sequences(AtSite(scenario, site)) > 0;
   if (!given) return 0;
-  return pass_share(scenario) * static_cast<double>(scenario.workload.global_batch_sequences) /
-         scenario.sites();
+  return pass_share(scenario) *
+         std::ceil(static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites());
 }
 
 double sequences_per_pass_and_gpu(const Scenario& scenario) {

@@ -65,7 +65,7 @@ std::int64_t micro_batch_sequences(const Scenario& scenario);
 /// If sites differ, it is the smallest share of any site.
 double pass_share(const Scenario& scenario);
 /// Sequences of all replicas of a site in one pass; 0 if compute.micro_batch_sequences is not given. If sites
-/// differ, it is pass_share() of an equal part of the batch.
+/// differ, it is pass_share() of ⌈batch ÷ sites⌉ sequences.
 double sequences_per_pass(const Scenario& scenario);
 /// The same for each GPU of a site: micro-batch ÷ (tensor · pipeline degree), if sites do not differ.
 double sequences_per_pass_and_gpu(const Scenario& scenario);

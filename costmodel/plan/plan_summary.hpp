@@ -296,13 +296,13 @@ Summary<V> rounds_of(const Axes<V>& axes, const Fixed& fixed, const V& steps_per
   return summary;
 }
 
-/// Share of a site's batch in one forward and backward pass, see pass_share(); 1 if it is not given.
+/// Share of a site's batch in one forward and backward pass, see pass_share(); 1 if it is not given. The
+/// first site has ⌈batch ÷ sites⌉ sequences.
 template <class V>
 V share_of_pass(const Axes<V>& axes, const Fixed& fixed) {
   if (fixed.sequences_per_pass_and_gpu == 0) return constant<V>(1);
-  return min_of(
-      V(fixed.sequences_per_pass_and_gpu * axes.gpus_per_site * axes.sites / axes.global_batch_sequences),
-      constant<V>(1));
+  const V sequences = ceil_of(V(axes.global_batch_sequences / axes.sites));
+  return min_of(V(fixed.sequences_per_pass_and_gpu * axes.gpus_per_site / sequences), constant<V>(1));
 }
 
 /// One transfer in which all sites average `bytes` bytes.

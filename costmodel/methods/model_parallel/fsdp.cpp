@@ -175,7 +175,7 @@ struct Formula {
     const V zero = constant<V>(0), one = constant<V>(1);
     V n = one;
     if (fixed.sequences_per_pass_and_gpu > 0)
-      n = max_of(one, ceil_of(V(axes.global_batch_sequences / axes.sites /
+      n = max_of(one, ceil_of(V(ceil_of(V(axes.global_batch_sequences / axes.sites)) /
                                 (fixed.sequences_per_pass_and_gpu * axes.gpus_per_site) * (1 - 1e-12))));
     const V gathering = hybrid ? zero : once ? one : n;             // micro-batches that gather, forward
     const V again = hybrid || once ? zero : n;                      // the same, backward

@@ -33,6 +33,21 @@ costmodel::RoutingCounts drawn_counts(const Scenario& scenario, Draws& draws) {
   return counts;
 }
 
+/// Measured steps whose passes and updates take other shares of the time than by FLOPs. A micro-batch is a
+/// sequence.
+costmodel::ProfiledCompute drawn_profile(const Scenario& scenario, Draws& draws) {
+  costmodel::ProfiledCompute compute;
+  compute.profile.model = scenario.model;
+  compute.micro_batch_sequences = 1;
+  for (int experts = 1; experts <= scenario.model.experts; ++experts) {
+    for (const bool skip_token : {false, true})
+      compute.profile.points.push_back({1, experts, skip_token, 0, {{0.3, 0.5, 0.2}}});
+  }
+  for (auto& point : compute.profile.points)
+    point.samples = {{draws.between(0.1, 1), draws.between(0.1, 1), draws.between(0, 0.5)}};
+  return compute;
+}
+
 /// Sites, batch, step times, steps of a round and of the run, all axes of the method, techniques, extra
 /// traffic and links are drawn.
 Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
@@ -93,6 +108,7 @@ Scenario drawn_scenario(const costmodel::Method& method, Draws& draws) {
                          static_cast<double>(scenario.model.sequence_length);
     scenario.compute = costmodel::AssumedDevice{flops / 0.4, 0.4, 0};
   }
+  if (draws.chance(0.3)) scenario.compute = drawn_profile(scenario, draws);
   if (draws.chance(0.5))  // outer steps take up to a few seconds
     scenario.gpus.memory_bytes_per_s = 10 * parameters / draws.between(0.01, 1);
   const double bytes_per_s = 2 * parameters / draws.between(0.1, 9);
@@ -170,7 +186,8 @@ TEST_CASE("every method on drawn scenarios: the closed form equals the simulatio
         continue;  // not every method allows every combination
       }
       const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
-      const double formula_s = costmodel::closed_form(scenario).wall_clock_s;
+      const costmodel::RunReport formula = costmodel::closed_form(scenario);
+      const double formula_s = formula.wall_clock_s;
       const double simulated_s =
           sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
       const double error = std::abs(formula_s / simulated_s - 1);
@@ -184,6 +201,8 @@ TEST_CASE("every method on drawn scenarios: the closed form equals the simulatio
       costmodel::Outcome<double> row{};
       costmodel::evaluate(costmodel::sweep_context(scenario), costmodel::configuration_of(scenario), row);
       CHECK((row.approximate == 0) == parts.exact());
+      CHECK(row.wall_clock_s == doctest::Approx(formula_s).epsilon(1e-9));
+      CHECK(row.compute_utilization == doctest::Approx(formula.compute_utilization).epsilon(1e-9));
     }
   }
   CHECK(exact > 50);  // else nothing was tested
