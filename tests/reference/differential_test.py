@@ -133,7 +133,7 @@ def formulas(program, keys, accounting):
     rows = [(f"{part}.{name}", value, cost[part][name + unit], 1e-9) for (part, unit), table in parts.items()
             for name, value in table.items()]
     report = reference.report(s)
-    if any(note.startswith("the closed form") or "the closed form lets" in note for note in answer["notes"]):
+    if properties.approximates(answer):
         # The closed form says that it is an approximation. The simulation rounds each chunk up to whole elements and scales.
         # The reference's times are those of equal sites, whose experts have equal loads if uplinks and downlinks differ.
         if s.batch % s.sites or (s.busiest > 1 and s.up != s.down):

@@ -209,3 +209,28 @@ TEST_CASE("every method on drawn scenarios: the closed form equals the simulatio
   CHECK(approximate > 20);
   CHECK(wrong > 10);
 }
+
+TEST_CASE(
+    "an update that takes longest at another site than a step: a short run says so, a long one has it once") {
+  Scenario scenario = tests::ideal_scenario("ddp", 4);
+  scenario.strategy.fragments = 1;
+  costmodel::ProfiledCompute compute;
+  compute.profile.model = scenario.model;
+  compute.profile.points = {{1, scenario.model.experts, false, 0, {{0.1, 0.2, 0.5}}}};
+  compute.micro_batch_sequences = 1;
+  scenario.compute = compute;
+  scenario.workload.global_batch_sequences = 7;  // the last site has one sequence,
+  scenario.platform.sites.back().compute_factor =
+      1.3;  // and takes 1.04 s instead of 1.1 s, 0.65 s of them to update
+  const auto after = [&](int steps) {
+    scenario.workload.tokens = steps * 7 * scenario.model.sequence_length;
+    return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s -
+           costmodel::closed_form(scenario).wall_clock_s;
+  };
+  for (const int steps : {1, 5, 50}) {
+    CAPTURE(steps);
+    CHECK(after(steps) == doctest::Approx(0.15).epsilon(1e-3));
+    // The update of 0.5 s is 1 % of the run or more.
+    CHECK(costmodel::closed_form_parts(scenario).exact() == (steps == 50));
+  }
+}
