@@ -8,6 +8,7 @@
 #include "costmodel/compose/extra_traffic.hpp"
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/compute/step_variation.hpp"
@@ -300,13 +301,9 @@ std::vector<std::pair<SitePrices, double>> price_shares(const Scenario& scenario
 
 std::vector<SweepSite> sweep_sites(const Scenario& scenario) {
   const double factor = scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation);
-  const std::vector<platforms::Site>& places = scenario.platform.sites;
-  const bool alike = std::all_of(places.begin(), places.end(), [&](const platforms::Site& site) {
-    return site.compute_factor == places.front().compute_factor;
-  });
-  if (alike && scenario.site_compute.empty() && scenario.workload.batch_shares.empty()) {
+  if (!steps_differ(scenario)) {
     SweepSite all = sweep_site(scenario);
-    all.step_factor = places.front().compute_factor * factor;
+    all.step_factor = scenario.platform.sites.front().compute_factor * factor;
     // Nobody rents the sites that a method does not use.
     if (scenario.strategy.method->one_site && scenario.prices)
       all.prices = {{scenario.prices->sites.front(), 1.0}};
