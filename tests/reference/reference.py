@@ -46,9 +46,9 @@ class Scenario:
             ("regions", 1), ("global_period", 4), ("gossip_peers", 1), ("overlap_steps", 1), ("micro_batches", 8)))
         self.module_levels, self.module_choices, self.stage_sites, self.capacity, self.max_sites = (plan.get(key, default) for key, default in (
             ("module_levels", 1), ("module_choices", 1), ("stage_sites", 1), ("capacity_factor", 1), ("max_sites_per_token", math.inf)))
-        self.router, self.halves = plan.get("router", "uniform"), 2 if plan.get("overlap_dispatch") else 1
+        self.halves = 2 if plan.get("overlap_dispatch") else 1
         # Rows of the busiest site ÷ mean. Ambiguous: no site of hash has more than all rows.
-        rows, fullest = self.batch * self.sequence * self.active, self.router == "hash" and "capacity_factor" not in plan
+        rows, fullest = self.batch * self.sequence * self.active, plan.get("router") == "hash" and "capacity_factor" not in plan
         self.busiest = min(self.sites, 1 + math.sqrt(2 * math.log(self.sites) * self.sites / rows)) if fullest else 1
         self.sharding, self.schedule = plan.get("sharding", "full_shard"), plan.get("schedule", "gpipe")
         # A unit of fsdp is a layer, and a fragment of streaming_diloco has three.
