@@ -12,6 +12,13 @@ std::string version(int number) {  // 13000 → "13.0"
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
+// The device whose memory LibTorch's allocator is asked about. LibTorch sets the allocator up with the
+// process's first tensor on a GPU; before that, the allocator refuses every device, so it is set up here.
+c10::DeviceIndex allocator_device() {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  return at::cuda::current_device();
+}
+
 }  // namespace
 
 bool cuda_available() { return at::cuda::is_available(); }
@@ -38,15 +45,14 @@ std::string cuda_versions() {
 }
 
 void reset_peak_cuda_memory() {
+  const c10::DeviceIndex device = allocator_device();
   c10::cuda::CUDACachingAllocator::emptyCache();
-  c10::cuda::CUDACachingAllocator::resetPeakStats(at::cuda::current_device());
+  c10::cuda::CUDACachingAllocator::resetPeakStats(device);
 }
 
 std::int64_t peak_cuda_memory_bytes() {
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return c10::cuda::CUDACachingAllocator::getDeviceStats(at::cuda::current_device())
-      .allocated_bytes[kAll]
-      .peak;
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(allocator_device()).allocated_bytes[kAll].peak;
 }
 
 struct CudaEvent::Event {

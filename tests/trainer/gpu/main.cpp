@@ -9,5 +9,7 @@ int main(int argc, char** argv) {
     std::puts("no GPU: skipped");
     return 77;  // SKIP_RETURN_CODE of this test
   }
+  fomoe::trainer::reset_peak_memory(
+      true);  // as in fomoe-train, before the first tensor; no test case can be sure to be first
   return doctest::Context(argc, argv).run();
 }
