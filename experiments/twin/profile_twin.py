@@ -160,6 +160,7 @@ def arguments_parser():
                         "d_expert and vocabulary, which are all required")
     parser.add_argument("--layers", type=int, help="number of layers (default: the model's)")
     parser.add_argument("--sequence-length", type=int)
+    parser.add_argument("--vocabulary", type=int, help="number of tokens of the vocabulary (default: the model's)")
     parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
     parser.add_argument("--compile-mode", choices=["default", "reduce-overhead", "max-autotune"], default="default")
     parser.add_argument("--experts", choices=["loop", "grouped"], default="loop",
@@ -192,6 +193,8 @@ def shape_of(parser, options):
                          "active_experts=2,d_expert=32,vocabulary=256")
     if options.layers and options.layers != shape.layers:
         shape = dataclasses.replace(shape, name="custom", layers=options.layers)
+    if options.vocabulary and options.vocabulary != shape.vocabulary:
+        shape = dataclasses.replace(shape, name="custom", vocabulary=options.vocabulary)
     if options.sequence_length:
         shape = dataclasses.replace(shape, sequence_length=options.sequence_length)
     return shape

@@ -44,6 +44,8 @@ std::string cuda_versions() {
   return "CUDA runtime " + version(runtime) + (driver > 0 ? ", driver " + version(driver) : ", no driver");
 }
 
+void free_matrix_workspaces() { at::cuda::clearCublasWorkspaces(); }
+
 void reset_peak_cuda_memory() {
   const c10::DeviceIndex device = allocator_device();
   c10::cuda::CUDACachingAllocator::emptyCache();

@@ -23,6 +23,9 @@ std::string cuda_slot(at::Device device);
 /// "CUDA runtime 13.0, driver 13.0".
 std::string cuda_versions();
 
+/// Frees the workspaces of 32 MiB and more that LibTorch keeps for each stream that has multiplied matrices.
+/// No recorded step may exist, since a recording writes to the workspace of its stream.
+void free_matrix_workspaces();
 /// The peak of the memory that LibTorch's allocator has handed out on the current device.
 void reset_peak_cuda_memory();
 std::int64_t peak_cuda_memory_bytes();

@@ -1,12 +1,14 @@
 #include "trainer/model/cross_entropy.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 namespace fomoe::trainer {
 namespace {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{512} << 20;
+constexpr std::int64_t kVocabularyMultiple = 128;
 
 // Returns the losses of the C tokens of a chunk. `logits` l [C, V] are overwritten by p = softmax(l).
 //   loss = log Σ exp(l) − l_target,   log Σ exp(l) = l_max − log p_max
@@ -32,8 +34,10 @@ bool is_one(const at::Tensor& gradient) {
 struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& hidden,
                             const at::Tensor& embedding, const at::Tensor& targets, std::int64_t chunk_tokens,
-                            bool wants_gradients, const TiedGradientHandle& tied, double weight) {
-    const std::int64_t tokens = hidden.size(0);
+                            bool wants_gradients, const TiedGradientHandle& tied, double weight,
+                            const at::Tensor& rows) {
+    const std::int64_t tokens = hidden.size(0), vocabulary = embedding.size(0),
+                       padding = rows.size(0) - vocabulary;
     const at::ScalarType accumulate = hidden.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     at::Tensor total = at::zeros({}, hidden.options().dtype(accumulate));
     at::Tensor d_hidden, d_embedding;
@@ -43,7 +47,9 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       const std::int64_t count = std::min(chunk_tokens, tokens - begin);
       const at::Tensor h = hidden.narrow(0, begin, count);
       const at::Tensor target = targets.narrow(0, begin, count);
-      at::Tensor logits = at::mm(h, embedding.t());
+      at::Tensor logits = at::mm(h, rows.t());
+      // The probability of the padding is 0, and so is its gradient.
+      if (padding > 0) logits.narrow(1, vocabulary, padding).fill_(-std::numeric_limits<double>::infinity());
       total += losses_and_softmax(logits, target, accumulate).sum();
       if (!wants_gradients) continue;
 
@@ -53,7 +59,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       d_logits.scatter_add_(1, target.unsqueeze(1), at::full({count, 1}, -1, logits.options()));
       const double share = weight / static_cast<double>(tokens);
       at::Tensor d_h = d_hidden.narrow(0, begin, count);
-      at::mm_out(d_h, d_logits, embedding);
+      at::mm_out(d_h, d_logits, rows);
       d_h.mul_(share);
       const at::Tensor scaled_h = h * share;
       if (!d_embedding.defined()) {
@@ -67,6 +73,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       }
     }
     if (wants_gradients) {
+      if (padding > 0) d_embedding = d_embedding.narrow(0, 0, vocabulary);
       context->saved_data["d_hidden"] = d_hidden;
       context->saved_data["d_embedding"] = d_embedding;
       if (tied) context->saved_data["tied"] = c10::IValue::make_capsule(tied);
@@ -95,15 +102,19 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       tied->unembedding = std::move(d_embedding).to(d_hidden.scalar_type());
       d_embedding = at::Tensor();
     }
-    return {d_hidden, d_embedding, {}, {}, {}, {}, {}};
+    return {d_hidden, d_embedding, {}, {}, {}, {}, {}, {}};
   }
 };
 
 }  // namespace
 
+std::int64_t padded_vocabulary(std::int64_t vocabulary) {
+  return (vocabulary + kVocabularyMultiple - 1) / kVocabularyMultiple * kVocabularyMultiple;
+}
+
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
                                 const at::Tensor& targets, std::int64_t chunk_tokens,
-                                const TiedGradientHandle& tied, double weight) {
+                                const TiedGradientHandle& tied, double weight, const at::Tensor& padded) {
   if (chunk_tokens <= 0) {
     const std::int64_t row_bytes = embedding.size(0) * static_cast<std::int64_t>(hidden.element_size());
     const std::int64_t most = std::max<std::int64_t>(1, kChunkBytes / row_bytes);
@@ -112,7 +123,8 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
   }
   const bool wants_gradients =
       at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());
-  return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied, weight);
+  return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied, weight,
+                                   padded.defined() ? padded : embedding.detach());
 }
 
 }  // namespace fomoe::trainer

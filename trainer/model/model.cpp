@@ -34,11 +34,18 @@ Model::Model(const ModelShape& shape, ModelOptions options)
     parameter.master = at::empty(spec.sizes, at::TensorOptions().dtype(master).device(options_.device));
     parameter.spec = std::move(spec);
     initialise(parameter);
-    parameter.compute = master == options_.dtype ? parameter.master : parameter.master.to(options_.dtype);
+    parameter.compute = master == options_.dtype ? parameter.master : compute_copy(parameter);
     parameter.compute.requires_grad_();
     parameters_.push_back(std::move(parameter));
   }
   index_local_experts();
+}
+
+at::Tensor Model::compute_copy(const Parameter& parameter) {
+  if (parameter.spec.role != Role::embedding) return parameter.master.to(options_.dtype);
+  padded_embedding_ = at::zeros({padded_vocabulary(shape_.vocabulary), shape_.d_model},
+                                parameter.master.options().dtype(options_.dtype));
+  return padded_embedding_.narrow(0, 0, shape_.vocabulary).copy_(parameter.master);
 }
 
 // Overwrites an existing index in place, since recorded steps (device_graph.hpp) read it at its address.
@@ -206,7 +213,7 @@ at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Rout
   const auto tied = c10::make_intrusive<TiedGradient>();
   return linear_cross_entropy(hidden(tokens, tied, routing, at_layer), parameters_.front().compute,
                               targets.flatten(),
-                              /*chunk_tokens=*/0, tied, weight);
+                              /*chunk_tokens=*/0, tied, weight, padded_embedding_);
 }
 
 void Model::relabel_experts(ExpertChoice experts) {

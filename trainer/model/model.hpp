@@ -106,12 +106,15 @@ class Model {
   [[nodiscard]] PeriNormed through_layer(std::int64_t layer, const PeriNormed& x, std::int64_t batch,
                                          const RotaryTable& table, RouterUse* use) const;
   void initialise(const Parameter& parameter) const;
+  /// The values of the master in the type that the model computes with.
+  [[nodiscard]] at::Tensor compute_copy(const Parameter& parameter);
   void index_local_experts();
 
   costmodel::ModelShape shape_;
   ModelOptions options_;
   std::vector<Parameter> parameters_;
   bool own_kernels_;
+  at::Tensor padded_embedding_;          // see linear_cross_entropy; undefined for fp32 and fp64
   std::vector<at::Tensor> local_index_;  // per layer, see MoeLayer::local_index
 };
 

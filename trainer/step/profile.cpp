@@ -129,6 +129,7 @@ double seconds(const StepSample& sample) { return sample.forward_s + sample.back
 ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences, std::int64_t held,
                            std::ostream& progress) {
   const bool cuda = options.device == DeviceKind::cuda;
+  if (cuda) free_matrix_workspaces();  // of the previous point's stream
   reset_peak_memory(cuda);
   at::manual_seed(options.seed);
 

@@ -23,6 +23,7 @@ void set_cuda_device(at::Device) { missing(); }
 void wait_for_device() { missing(); }
 int compute_capability(at::Device) { missing(); }
 std::string cuda_slot(at::Device) { missing(); }
+void free_matrix_workspaces() { missing(); }
 void reset_peak_cuda_memory() { missing(); }
 std::int64_t peak_cuda_memory_bytes() { missing(); }
 

@@ -151,3 +151,18 @@ TEST_CASE("a profile is timed with the GPU's events") {
     }
   }
 }
+
+TEST_CASE("the peak memory of a profile's point does not depend on the points before it") {
+  ProfileOptions options;
+  options.model = small_vocabulary();
+  options.local_experts = {8, 8, 8};
+  options.micro_batch_sequences = {2};
+  options.device = DeviceKind::cuda;
+  options.bf16 = true;
+  options.steps = 3;
+  options.launches = Launches::by_graph;
+  std::ostringstream progress;
+  const std::vector<costmodel::ProfilePoint> points = measure_profile(options, progress).points;
+  CHECK(points[1].peak_memory_bytes == points[2].peak_memory_bytes);
+  CHECK(std::abs(points[0].peak_memory_bytes - points[2].peak_memory_bytes) < 4 << 20);
+}

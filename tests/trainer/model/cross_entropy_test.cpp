@@ -27,6 +27,16 @@ struct Case {
     CHECK(loss.item<double>() == doctest::Approx(expected.item<double>()).epsilon(tolerance));
     CHECK(largest_difference(got[0], gradients[0]) < tolerance);
     CHECK(largest_difference(got[1], gradients[1]) < tolerance);
+
+    const at::Tensor zeros = at::zeros({3, embedding.size(1)}, embedding.options());
+    const at::Tensor by_padded =
+        linear_cross_entropy(hidden, embedding, targets, chunk_tokens, /*tied=*/{}, /*weight=*/3,
+                             at::cat({embedding.detach(), zeros.detach()}));
+    const std::vector<at::Tensor> same = torch::autograd::grad({by_padded}, {hidden, embedding});
+    CHECK(by_padded.item<double>() == doctest::Approx(expected.item<double>()).epsilon(tolerance));
+    CHECK(largest_difference(same[0], gradients[0]) < tolerance);
+    CHECK(same[1].sizes() == embedding.sizes());
+    CHECK(largest_difference(same[1], gradients[1]) < tolerance);
   }
 };
 
