@@ -12,8 +12,8 @@
 # Stages run one after the other, each with its own limit. Complete stages are not run again, so the same command continues
 # a call that was killed or that ran out of its budget. FOLDER/status.csv has the outcome of each stage, FOLDER/STAGE/ its
 # files and log, FOLDER/machine.txt device, driver and versions, and FOLDER/clocks.csv the clocks before and after each
-# stage. After each call, FOLDER/measurements.tar.gz holds all of these files. Exit status: 0 all stages are complete, 1 a
-# stage failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
+# stage. FOLDER/measurements.tar.gz holds all of these files and is written anew after each stage. Exit status: 0 all stages
+# are complete, 1 a stage failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
 #
 # large, xl and xxl are timed at two depths (embedding, head, and 2 or 4 layers). `fomoe profile compose` computes their
 # profiles from these, on any machine; the last lines of the output show the commands. Stage composition times models that
@@ -184,7 +184,6 @@ for stage in "${stages[@]}"; do
   left=$((budget - (SECONDS - started)))
   if [ $left -lt 5 ]; then
     printf 'The --budget of %s s ended before stage %s. Run the same command to continue.\n' "$budget" "$name"
-    archive
     exit 3
   fi
   [ "$limit" -le $left ] || limit=$left
@@ -210,10 +209,10 @@ for stage in "${stages[@]}"; do
   esac
   echo "$name,$how,$took,$launches" >>"$status_file"
   printf '%-9s %s after %s s\n' "$name" "$how" "$took"
+  archive
   [ "$how" = complete ] || { printf '  the last lines of %s:\n' "$output/$name.part/log.txt"; tail -5 "$output/$name.part/log.txt" | sed 's/^/  /'; }
 done
 
-archive
 if [ $worst -eq 0 ]; then
   printf 'All stages are complete. To compute the profiles of the deep presets:\n'
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \

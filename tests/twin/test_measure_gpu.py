@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
 FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
 STAGES = ["tests", "graph", "kernels", "small", "medium", "library", "skip", "large", "xl", "xxl", "composition", "rates", "eager",
-          "sanitizer", "compiled", "compiled16"]
+          "compiled", "compiled16", "sanitizer"]
 
 # A program that writes the files it is asked for at once. For calls whose arguments contain $WHERE it runs
 # $BEHAVE first.
@@ -209,6 +209,8 @@ def test_a_kill_leaves_nothing_that_looks_complete(tmp_path, fakes):
     for group in groups:
         os.killpg(group, signal.SIGKILL)
     assert (output / "rates.part").exists() and not (output / "rates").exists()
+    with tarfile.open(output / "measurements.tar.gz") as archive:  # has the stages before the one that was killed
+        assert "./small/small.json" in archive.getnames()
     assert measure(output, folder, env).returncode == 0
     assert not list(output.glob("*.part"))
 

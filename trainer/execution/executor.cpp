@@ -193,7 +193,7 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
     record.step = step_.at(node)++;
     record.tokens = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences) *
                     scenario_.model.sequence_length;
-    record.seconds = seconds;
+    record.time.add(seconds);
     record.routing = &routing_[node];
     if (on_step) on_step(record);
   });
@@ -219,7 +219,6 @@ void Executor::check_losses(NodeId node) {
 
 // Computes the gradients of a whole step, or the part of it that the operation names.
 void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int64_t round) {
-  const double start_s = now_s();
   const auto& work = std::get<Compute>(plan.ops[static_cast<std::size_t>(op_)].what);
   if (!open_pass_.contains(node)) {
     GradientPass::Part part;
@@ -244,8 +243,10 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
     record.round = round;
     record.step = part.step;
     record.tokens = part.of * scenario_.model.sequence_length;
+    record.time = Stopwatch(options_.device.is_cuda());
     open_step_[node] = record;
   }
+  open_step_.at(node).time.start();
   GradientPass& pass = open_pass_.at(node);
   if (work.work == Work::forward) {
     std::set<std::int64_t> stops;
@@ -266,7 +267,7 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
     if (!unchecked.empty() && unchecked.back().first == step_.at(node)) unchecked.pop_back();
     unchecked.emplace_back(step_.at(node), pass.loss());
   }
-  open_step_.at(node).seconds += now_s() - start_s;
+  open_step_.at(node).time.stop();
 }
 
 // The loss of a process is its part of the mean over the site's sequences, and so are its gradients.
@@ -311,10 +312,10 @@ void Executor::close_shards() {
 }
 
 void Executor::optimizer_step(NodeId node) {
-  const double start_s = now_s();
   const double rate = options_.rate.at(step_.at(node));
-  workers_.at(node)->inner().set_learning_rate(rate);
   StepRecord& record = open_step_.at(node);
+  record.time.start();
+  workers_.at(node)->inner().set_learning_rate(rate);
   record.skipped = !steps_.at(node).update();
   record.gradient_norm = steps_.at(node).gradient_norm();
   record.update_norm = record.skipped ? at::Tensor() : steps_.at(node).update_norm();
@@ -322,7 +323,7 @@ void Executor::optimizer_step(NodeId node) {
   open_pass_.erase(node);
   ++step_.at(node);
   record.learning_rate = rate;
-  record.seconds += now_s() - start_s;
+  record.time.stop();
   record.routing = &routing_.at(node);
   if (on_step) on_step(record);
 }

@@ -45,6 +45,7 @@
 #include "trainer/comm/collectives.hpp"
 #include "trainer/comm/site_ranks.hpp"
 #include "trainer/data/batches.hpp"
+#include "trainer/device/stopwatch.hpp"
 #include "trainer/execution/background.hpp"
 #include "trainer/execution/worker.hpp"
 #include "trainer/measurement/pacing.hpp"
@@ -117,7 +118,7 @@ struct StepRecord {
   bool skipped = false;      // the gradients were not finite, and the optimiser left the step out
   double learning_rate = 0;
   std::int64_t tokens = 0;
-  double seconds = 0;
+  Stopwatch time;                    // of the step's computation; reading it waits for the device
   const Routing* routing = nullptr;  // routing statistics of the step
 };
 

@@ -62,7 +62,7 @@ void RunLog::step(const StepRecord& record, const std::string& site, const Exper
                {"update_norm", number(record.update_norm)},
                {"learning_rate", record.learning_rate},
                {"tokens", record.tokens},
-               {"step_s", record.seconds},
+               {"step_s", record.time.seconds()},
                {"routing", routing_json(*record.routing, held)}};
   if (record.skipped) line["skipped"] = true;
   file_ << line.dump() + "\n";

@@ -18,8 +18,9 @@ std::string path_of_rank(const std::string& path, int rank);
 ///   {"kind": "step", "site", "round", "step", "loss", "gradient_norm", "update_norm", "learning_rate",
 ///    "tokens", "step_s", "routing": [{"entropy", "load_cv", "ghost_share"} by layer], "skipped"}
 /// gradient_norm is the norm of the site's gradients before clipping, and update_norm that of the change of
-/// its parameters; skipped is there, and true, if the optimiser left out the step because its gradients were
-/// not finite. The figures of the routers are those of router_figures.hpp. An outer step:
+/// its parameters; step_s is the time in which the device computed the step; skipped is there, and true, if
+/// the optimiser left out the step because its gradients were not finite. The figures of the routers are
+/// those of router_figures.hpp. An outer step:
 ///   {"kind": "outer_step", "site", "round", "difference_norm", "update_norm"}
 /// difference_norm is the norm of the averaged pseudo-gradient, and update_norm that of the change which the
 /// outer optimiser makes of it. Both cover what the step updates, which may be a part of the model. A

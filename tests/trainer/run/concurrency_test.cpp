@@ -45,7 +45,7 @@ TEST_CASE("fragments move while steps go on, and the record says what of a trans
     site->executor.on_step = [&](const StepRecord& record) {
       mailbox.changed([&] {
         steps[record.node] = record.step + 1;
-        step_s[record.node][record.step] = record.seconds;
+        step_s[record.node][record.step] = record.time.seconds();
       });
     };
   }
