@@ -25,8 +25,9 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
                                 const at::Tensor& padded = {});
 
 /// V', the number of rows of a padded embedding: V rounded up to a multiple of 128. cuBLAS needs rows of
-/// logits that start at multiples of 16 bytes for its fast kernels. With V = 200,019 in bf16 they do not, and
-/// a product takes about four times as long on an H100.
+/// logits that start at multiples of 16 bytes for its fast kernels, and with V = 200,019 in bf16 they do not.
+/// On an H100, a whole step of the medium model took 138 ms without the padding and 71 ms with it
+/// (experiments/measured).
 std::int64_t padded_vocabulary(std::int64_t vocabulary);
 
 }  // namespace fomoe::trainer

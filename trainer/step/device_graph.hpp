@@ -7,8 +7,6 @@
 //   - take inputs that differ between calls from tensors that stay at their addresses,
 //   - leave its results in the tensors of the recorded call, which the user of the results must keep.
 // tests/trainer/step/repeatable_step_test.cpp checks the first requirement for a training step, on a CPU.
-//
-// This code has not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp needs a machine with a GPU.
 #pragma once
 #include <functional>
 #include <memory>

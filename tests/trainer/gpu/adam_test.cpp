@@ -1,4 +1,4 @@
-// Compares the kernel of adam.cu with the CPU's loop. Not run on a GPU yet.
+// Compares the kernel of adam.cu with the CPU's loop.
 #include "trainer/kernels/adam/adam.hpp"
 
 #include "tests/trainer/support.hpp"

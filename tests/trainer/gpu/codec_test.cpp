@@ -1,5 +1,4 @@
-// Tests the kernels of codec.cu: they give exactly the CPU's bytes, and WireCodec decodes on the GPU. Not run
-// on a GPU yet.
+// Tests the kernels of codec.cu: they give exactly the CPU's bytes, and WireCodec decodes on the GPU.
 #include "trainer/kernels/codec/codec.hpp"
 
 #include "tests/trainer/support.hpp"

@@ -1,4 +1,4 @@
-// Compares the kernels of expert_rows.cu with the plain loops of expert_rows.cpp. Not run on a GPU yet.
+// Compares the kernels of expert_rows.cu with the plain loops of expert_rows.cpp.
 #include "trainer/kernels/expert_rows/expert_rows.hpp"
 
 #include "tests/trainer/support.hpp"

@@ -1,4 +1,4 @@
-// Compares the kernel of outer_step.cu with the CPU. Not run on a GPU yet.
+// Compares the kernel of outer_step.cu with the CPU.
 #include "trainer/kernels/outer_step/outer_step.hpp"
 
 #include "tests/trainer/support.hpp"

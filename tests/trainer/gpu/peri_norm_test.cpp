@@ -1,4 +1,4 @@
-// Compares the kernels of peri_norm.cu with the CPU's rows. Not run on a GPU yet.
+// Compares the kernels of peri_norm.cu with the CPU's rows.
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
 
 #include <torch/csrc/autograd/autograd.h>

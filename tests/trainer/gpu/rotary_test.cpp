@@ -1,4 +1,4 @@
-// Compares the kernels of rotary.cu with the CPU's rows. Not run on a GPU yet.
+// Compares the kernels of rotary.cu with the CPU's rows.
 #include "trainer/kernels/rotary/rotary.hpp"
 
 #include <torch/csrc/autograd/autograd.h>

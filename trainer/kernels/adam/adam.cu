@@ -1,4 +1,4 @@
-// The GPU kernel of adam.hpp. adam_row.hpp has the arithmetic, which the CPU runs too. Not run on a GPU yet.
+// The GPU kernel of adam.hpp. adam_row.hpp has the arithmetic, which the CPU runs too.
 //
 // One launch takes many tensors, since most tensors of a model are small: a block finds its tensor, and its
 // part of the tensor, from its block number. The table of tensors is an argument of the launch.

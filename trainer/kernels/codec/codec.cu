@@ -1,5 +1,4 @@
-// The GPU kernels of codec.hpp. codec_row.hpp has the arithmetic, which the CPU runs too. Not run on a GPU
-// yet.
+// The GPU kernels of codec.hpp. codec_row.hpp has the arithmetic, which the CPU runs too.
 //
 // One warp works on each block of values that share a scale (256 values by default), and one block of threads
 // on each group of a top-k (some thousand values). Values are read from memory once, and then again from the

@@ -1,5 +1,4 @@
-// The GPU kernels of expert_rows.hpp. expert_rows_row.hpp has the arithmetic, which the CPU runs too. Not run
-// on a GPU yet.
+// The GPU kernels of expert_rows.hpp. expert_rows_row.hpp has the arithmetic, which the CPU runs too.
 //
 // One warp works on each row, token or slot, and its lanes read 16 bytes at a time; for SiLU, one thread
 // works on 16 bytes. Warps of ghosts' rows return at once. The number of rows of local experts is read on the

@@ -11,9 +11,6 @@
 // On CUDA, values are fp32 or bf16. Sums are taken in fp32, in the order of a token's choices, so that
 // results do not depend on the order of atomic operations. The CPU runs the same row functions
 // (expert_rows_row.hpp) one after the other.
-//
-// The kernels have not run on a GPU yet: they compile for sm_90, and tests/trainer/gpu/expert_rows_test.cpp
-// needs a machine with a GPU.
 #pragma once
 #include <cstdint>
 

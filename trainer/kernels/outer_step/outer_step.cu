@@ -1,5 +1,5 @@
 // The GPU kernel of outer_step.hpp. outer_step_row.hpp has the arithmetic, which the CPU tests run too. One
-// thread works on 4 elements. Not run on a GPU yet.
+// thread works on 4 elements.
 #include "trainer/kernels/gpu_team.cuh"
 #include "trainer/kernels/outer_step/outer_step_kernels.hpp"
 

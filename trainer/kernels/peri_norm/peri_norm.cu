@@ -1,5 +1,4 @@
-// The GPU kernels of peri_norm.hpp. peri_norm_row.hpp has the arithmetic, which the CPU runs too. Not run on
-// a GPU yet.
+// The GPU kernels of peri_norm.hpp. peri_norm_row.hpp has the arithmetic, which the CPU runs too.
 //
 // In the forward pass, one block works on each row and keeps it in shared memory, so that x and y are read
 // once, and x' and its LN are written once. In the backward pass, kPeriNormTeams blocks take rows in turn,

@@ -1,5 +1,5 @@
 // The GPU kernels of rotary.hpp. rotary_row.hpp has the arithmetic, which the CPU runs too. One block works
-// on each token. Not run on a GPU yet.
+// on each token.
 #include <cuda_bf16.h>
 
 #include "trainer/kernels/gpu_team.cuh"

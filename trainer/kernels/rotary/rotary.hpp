@@ -7,9 +7,7 @@
 //
 // Sizes: B sequences, S positions, H heads, h elements in each head.
 //
-// On CUDA, values are fp32 or bf16 and the computation is fp32. The kernels have not run on a GPU yet: they
-// compile for sm_90, and tests/trainer/gpu/rotary_test.cpp needs a machine with a GPU. The CPU tests run the
-// same row functions.
+// On CUDA, values are fp32 or bf16 and the computation is fp32. The CPU tests run the same row functions.
 #pragma once
 #include "trainer/rope/rope.hpp"
 #include "trainer/torch.hpp"
