@@ -226,3 +226,9 @@ def test_wrong_options_are_named(wrong, expected, tmp_path):
     done = subprocess.run([SCRIPT, *wrong], capture_output=True, text=True)
     assert done.returncode == 2
     assert expected in done.stderr
+
+
+def test_the_committed_measurements_can_be_summarised():
+    lines = summary(ROOT / "experiments/measured/h100-unpadded")
+    missing = [line for line in lines if "not measured" in line]
+    assert len(lines) > 70 and all("composition" in line or "compiled" in line for line in missing)

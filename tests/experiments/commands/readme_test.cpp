@@ -72,8 +72,8 @@ TEST_CASE("the `fomoe` commands of the READMEs run, and their answers are the pr
                              folder / "measured.json");
   int ran_commands = 0, checked_answers = 0;
   std::vector<Example> examples;
-  for (const char* page :
-       {"/README.md", "/experiments/README.md", "/experiments/models/README.md", "/trainer/README.md"}) {
+  for (const char* page : {"/README.md", "/experiments/README.md", "/experiments/models/README.md",
+                           "/experiments/measured/README.md", "/trainer/README.md"}) {
     for (Example& example : read_examples(read_all(source_dir() + page)))
       examples.push_back(std::move(example));
   }
