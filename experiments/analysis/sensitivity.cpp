@@ -34,7 +34,7 @@ void add_sensitivity_option(po::options_description& options) {
       "sensitivity", po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
       "engine that computes how the wall clock changes if an input is 10 % smaller or "
       "larger: closed-form, or, if this option is not given, the simulator where the closed form "
-      "does not represent the sites; simulated, with two additional runs for each input; or "
+      "approximates; simulated, with two additional runs for each input; or "
       "none");
 }
 
@@ -51,8 +51,7 @@ ShownSensitivity simulated_sensitivity(const costmodel::Scenario& scenario, cons
 
 Engine brief_engine(const costmodel::Scenario& scenario) {
   Engine engine;
-  engine.simulated =
-      scenario.strategy.quorum.has_value() || !costmodel::closed_form_parts(scenario).represents_sites;
+  engine.simulated = !costmodel::closed_form_parts(scenario).exact();
   engine.options.most_flows = kBriefFlows;
   return engine;
 }
@@ -72,7 +71,7 @@ ShownSensitivity read_sensitivity(const po::variables_map& values, const costmod
   const std::string name =
       choice("--sensitivity", values["sensitivity"].as<std::string>(), {"closed-form", "simulated", "none"});
   if (name == "none") return {};
-  if (name == "closed-form" && values["sensitivity"].defaulted())
+  if (engine.simulated && name == "closed-form" && values["sensitivity"].defaulted())
     return brief_sensitivity(scenario, engine.options.on_progress);
   if (name == "closed-form")
     return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};

@@ -18,12 +18,13 @@ struct ShownSensitivity {
 /// Adds --sensitivity.
 void add_sensitivity_option(boost::program_options::options_description& options);
 
-/// Computes the sensitivity as --sensitivity asks: by the closed form, as brief_engine()
-/// chooses (the default), by simulation (two runs for each input), or not at all.
+/// Computes the sensitivity as --sensitivity asks: by the closed form, by simulation (two runs for each
+/// input), or not at all. The default is the closed form if it computed the answer, and otherwise the engine
+/// of brief_engine().
 ShownSensitivity read_sensitivity(const boost::program_options::variables_map& values,
                                   const costmodel::Scenario& scenario, const Engine& engine);
 
-/// The closed form, or a short simulation if the closed form does not represent the scenario's sites.
+/// The closed form, or a short simulation if the closed form approximates.
 Engine brief_engine(const costmodel::Scenario& scenario);
 /// Sensitivities with brief_engine().
 ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario,

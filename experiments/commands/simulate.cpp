@@ -150,10 +150,11 @@ void run_simulate(const Arguments& arguments) {
     if (given_plan.empty()) {
       document["sent_bytes_per_site"] =
           scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
-      Engine brief = brief_engine(scenario);
+      Engine brief = engine.simulated ? brief_engine(scenario) : engine;
       brief.options.on_progress = engine.options.on_progress;
-      document["bandwidth_curve"] = scenario::to_json(costmodel::bandwidth_curve(
-          scenario, [&](const auto& scaled) { return execute(scaled, brief).report; }));
+      const auto curve = costmodel::bandwidth_curve(
+          scenario, [&](const auto& scaled) { return execute(scaled, brief).report; });
+      document["bandwidth_curve"] = scenario::to_json(curve, brief.simulated ? "simulated" : "closed-form");
     }
     if (!run.timeline.rounds.empty())
       document["round_timeline"] =

@@ -117,6 +117,10 @@ Chart bytes_chart(const Run& run) {
   return chart;
 }
 
+static std::string by_engine(const std::string& executor) {
+  return executor == "simulated" ? "by simulation" : "by the closed form";
+}
+
 Chart sensitivity_chart(const Sensitivities& sensitivity) {
   constexpr std::size_t kMostBars = 8;
   Json labels = Json::array(), less = Json::array(), more = Json::array();
@@ -136,8 +140,7 @@ Chart sensitivity_chart(const Sensitivities& sensitivity) {
   chart.label = fmt::format(
       "Change of the wall clock if an input is about 10 % smaller or larger, computed {}. Without a change, "
       "the wall clock is {}.",
-      sensitivity.executor == "simulated" ? "by simulation" : "by the closed form",
-      human_time(sensitivity.wall_clock_s));
+      by_engine(sensitivity.executor), human_time(sensitivity.wall_clock_s));
   chart.height_rem = 6 + 2.8 * static_cast<double>(labels.size());
   chart.data = {{"kind", "bars"},
                 {"labels", labels},
@@ -168,20 +171,20 @@ Chart bandwidth_chart(const Run& run) {
         {point.rate_factor, point.wall_clock_s / unit.size, factor + ": " + human_time(point.wall_clock_s)});
     rows.push_back({factor, human_time(point.wall_clock_s), human_percent(point.compute_utilization)});
   }
+  const std::string by = by_engine(run.bandwidth_executor);
   Chart chart;
-  chart.label = "Wall clock if all links are slower or faster, computed by the closed form.";
+  chart.label = "Wall clock if all links are slower or faster, computed " + by + ".";
   for (const auto& point : run.bandwidth_curve) {
     if (point.rate_factor != 1) continue;
-    chart.label += fmt::format(
-        " With the scenario's own rates (factor 1) the closed form gives {}; the answer above is {}.",
-        human_time(point.wall_clock_s), human_time(run.figures.wall_clock_s));
+    chart.label += fmt::format(" With the scenario's own rates (factor 1) it is {}; the answer above is {}.",
+                               human_time(point.wall_clock_s), human_time(run.figures.wall_clock_s));
   }
   chart.data = {{"kind", "points"},
                 {"x_title", "factor on the rate of every link"},
                 {"y_title", "wall clock, " + unit.name},
                 {"y_zero", true},
-                {"series", Json::array({points_of("closed form", true, points)})}};
-  chart.table = table("Computed by the closed form",
+                {"series", Json::array({points_of(run.bandwidth_executor, true, points)})}};
+  chart.table = table("Computed " + by,
                       {{"factor on link rates"}, {"wall clock", true}, {"compute utilisation", true}}, rows);
   return chart;
 }

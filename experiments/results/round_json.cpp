@@ -12,13 +12,13 @@ Json to_json(const costmodel::SentBytes<double>& sent) {
           {"activations", sent.activations}};
 }
 
-Json to_json(const std::vector<costmodel::BandwidthPoint>& curve) {
+Json to_json(const std::vector<costmodel::BandwidthPoint>& curve, const std::string& executor) {
   Json points = Json::array();
   for (const costmodel::BandwidthPoint& point : curve)
     points.push_back({{"rate_factor", point.rate_factor},
                       {"wall_clock_s", point.wall_clock_s},
                       {"compute_utilization", point.compute_utilization}});
-  return {{"executor", "closed-form"}, {"points", points}};
+  return {{"executor", executor}, {"points", points}};
 }
 
 Json to_json(const costmodel::RoundTimeline& timeline, const costmodel::Plan& plan,

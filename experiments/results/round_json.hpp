@@ -14,8 +14,8 @@ namespace fomoe::scenario {
 /// Mean bytes that a site sends per round, by class of traffic.
 Json to_json(const costmodel::SentBytes<double>& sent);
 
-/// The curve over bandwidth, by the closed form.
-Json to_json(const std::vector<costmodel::BandwidthPoint>& curve);
+/// The curve over bandwidth, and the engine that computed it: "closed-form" or "simulated".
+Json to_json(const std::vector<costmodel::BandwidthPoint>& curve, const std::string& executor);
 
 /// The nodes by their sites' names: "paris", "server at paris".
 Json to_json(const costmodel::RoundTimeline& timeline, const costmodel::Plan& plan,

@@ -173,7 +173,9 @@ Run read_run(const std::string& path, const Json& document) {
       run.sent_bytes.emplace_back(item.key(), amount(sent, item.key()));
   }
   if (json.has("bandwidth_curve")) {
-    each(path, inner(path, json, "bandwidth_curve"), "points", [&](const JsonObject& point) {
+    const JsonObject curve = inner(path, json, "bandwidth_curve");
+    run.bandwidth_executor = curve.text("executor");
+    each(path, curve, "points", [&](const JsonObject& point) {
       run.bandwidth_curve.push_back({amount(point, "rate_factor"), point.seconds("wall_clock_s"),
                                      amount(point, "compute_utilization")});
     });

@@ -44,6 +44,7 @@ struct Run {
   /// Bytes per site in the mean round, by class of traffic.
   std::vector<std::pair<std::string, double>> sent_bytes;
   std::vector<costmodel::BandwidthPoint> bandwidth_curve;
+  std::string bandwidth_executor;  // the engine that computed the curve: "closed-form" or "simulated"
   std::optional<DrawnRound> round;
   Sensitivities sensitivity;
   std::vector<costmodel::Uncertainty> uncertainty;

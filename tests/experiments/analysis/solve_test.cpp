@@ -297,16 +297,38 @@ TEST_CASE("sensitivity: each row is the change that `--set` makes, and the large
 TEST_CASE("sensitivity in the text output names the engine, and warns if the closed form is far off") {
   const Ran near = run_in(source_dir(), "fomoe simulate " + kTwoSites);
   CHECK_MESSAGE(near.out.find("\ncomputed by the closed form\n") != std::string::npos, near.out);
-  const Ran far = run_in(
-      source_dir(),
-      "fomoe simulate " + kTwoSites +
-          " --set network_model.tcp_window=64KiB --set platform.latency=100ms --set strategy.local_steps=1");
-  // Where the closed form does not represent the links, the simulator computes the sensitivity.
-  const Ran unequal = run_in(
-      source_dir(),
-      "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --rounds 2");
-  CHECK_MESSAGE(unequal.out.find("\ncomputed by simulation\n") != std::string::npos, unequal.out);
+  const Ran far =
+      run_in(source_dir(), "fomoe simulate " + kTwoSites +
+                               " --set network_model.tcp_window=64KiB --set platform.latency=100ms "
+                               "--set strategy.local_steps=1 --sensitivity closed-form");
   CHECK_MESSAGE(far.out.find("--sensitivity simulated uses the simulator") != std::string::npos, far.out);
+}
+
+TEST_CASE("sensitivity and the curve over bandwidth are simulated where the closed form approximates") {
+  const auto at_once = [](const json& report) {  // the curve's point with the scenario's own rates
+    for (const json& point : report["bandwidth_curve"]["points"])
+      if (point["rate_factor"] == 1.0) return point["wall_clock_s"].get<double>();
+    FAIL("no point of the curve has the factor 1");
+    return 0.0;
+  };
+  for (const std::string& approximated :
+       {kTwoSites + " --set network_model.tcp_window=64KiB --set strategy.local_steps=1",
+        kTwoSites + " --set network_model.loss_rate=0.1% --set network_model.congestion_control=reno",
+        kTwoSites +
+            " --set strategy.method=ddp --unset strategy.expert_overlap --set strategy.collective=direct "
+            "--set strategy.bucket_bytes=5MB --set platform.preset=two-continents --set platform.sites=4",
+        std::string("experiments/scenarios/eight-regions.toml --set compute.step_time=420ms")}) {
+    CAPTURE(approximated);
+    const json report = json_of("fomoe simulate " + approximated);
+    REQUIRE(!report["sensitivity"].empty());
+    CHECK(report["sensitivity"][0]["executor"] == "simulated");
+    CHECK(report["bandwidth_curve"]["executor"] == "simulated");
+    CHECK(at_once(report) == doctest::Approx(report["wall_clock_s"].get<double>()).epsilon(1e-6));
+    // Who asks for the closed form gets it for all figures.
+    const json formula = json_of("fomoe simulate " + approximated + " --engine closed-form");
+    CHECK(formula["sensitivity"][0]["executor"] == "closed-form");
+    CHECK(at_once(formula) == doctest::Approx(formula["wall_clock_s"].get<double>()).epsilon(1e-9));
+  }
 }
 
 TEST_CASE("completion in bash: the program itself supplies commands, options and keys") {
