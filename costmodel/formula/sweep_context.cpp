@@ -1,4 +1,5 @@
-// What the configurations of a sweep have in common, taken from a scenario, and the scenario's own configuration.
+// What the configurations of a sweep have in common, taken from a scenario, and the scenario's own
+// configuration.
 #include <algorithm>
 #include <cstdint>
 #include <variant>

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/trainer/support.hpp"
+#include "trainer/optimizer/adamw.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -120,4 +121,30 @@ TEST_CASE("the gradient of a tied embedding is the sum of both uses, duplicates 
   const auto again = c10::make_intrusive<TiedGradient>();
   linear_cross_entropy(tied_lookup(embedding, tokens, again).tanh(), embedding, targets, 2, again).backward();
   CHECK(largest_difference(embedding.grad(), expected * 2) < 1e-14);
+}
+
+TEST_CASE("a bf16 model's padded embedding follows the updates of its weights") {
+  ModelOptions options;
+  options.dtype = at::kBFloat16;
+  Model model(tiny_shape(), options);
+  AdamWOptions fast;
+  fast.learning_rate = 0.1;
+  AdamW optimizer(model, fast);
+  at::manual_seed(9);
+  const at::Tensor tokens =
+                       at::randint(tiny_shape().vocabulary, {2, tiny_shape().sequence_length}, at::kLong),
+                   targets = tokens.roll(-1, 1);
+  const double first = model.loss(tokens, targets).item<double>();
+  for (int step = 0; step < 3; ++step) {
+    model.loss(tokens, targets).backward();
+    optimizer.step();
+  }
+  const double trained = model.loss(tokens, targets).item<double>();
+  const at::Tensor& embedding = model.parameters().front().compute;
+  REQUIRE(padded_vocabulary(embedding.size(0)) > embedding.size(0));
+  CHECK(std::abs(trained - first) > 0.1);
+  CHECK(
+      trained ==
+      doctest::Approx(linear_cross_entropy(model.hidden(tokens), embedding, targets.flatten()).item<double>())
+          .epsilon(1e-3));
 }
