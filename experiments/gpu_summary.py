@@ -34,11 +34,15 @@ def read(path):
     raise Missing(f"{path.parent.name}/{path.name}")
 
 
-def step_s(profile, sequences, held):
+def step_s(profile, sequences, held, parts=PARTS):
     for point in profile["points"]:
         if (point["micro_batch_sequences"], point["local_experts"]) == (sequences, held):
-            return sum(statistics.median(sample[part] for sample in point["samples"]) for part in PARTS)
+            return sum(statistics.median(sample[part] for sample in point["samples"]) for part in parts)
     raise Missing(f"a point of {sequences} sequences and {held} experts")
+
+
+def gradients_s(profile, sequences, held):
+    return step_s(profile, sequences, held, PARTS[:2])
 
 
 def held_of(profile, sequences=1):
@@ -136,11 +140,11 @@ class Summary:
                 f"{ideal_s / row['seconds']:.1%}", "95 %"
 
     def skip_token_model(self):
-        """The ideal speed-up by Amdahl's law: the time of the expert FFN, as measured with all experts held, falls in proportion to
+        """The ideal speed-up of the forward and backward passes by Amdahl's law: the time of the expert FFN, as measured with all experts held, falls in proportion to
         the ghosts."""
         profile = self.profile("skip/medium-skip-token.json")
         model = profile["model"]
-        full_s = step_s(profile, 1, model["experts"])
+        full_s = gradients_s(profile, 1, model["experts"])
         rows = self.kernels("expert FFN forward and backward", d=model["d_model"], experts=model["experts"],
                             local_experts=model["experts"])
         expert_s = None
@@ -148,8 +152,8 @@ class Summary:
             expert_s = rows[0]["seconds"] * model["layers"] * model["sequence_length"] / rows[0]["shape"]["tokens"]
         for held in held_of(profile):
             ghosts = 1 - held / model["experts"]
-            ideal = f"; ideal {full_s / (full_s - expert_s * ghosts):.2f}" if expert_s else ""
-            yield f"medium, {ghosts:.1%} ghosts: speed-up of a step", f"{full_s / step_s(profile, 1, held):.2f}{ideal}", "the ideal speed-up"
+            ideal = f"; ideal {full_s / (full_s - expert_s * ghosts):.3f}" if expert_s else ""
+            yield f"medium, {ghosts:.1%} ghosts: speed-up of forward and backward", f"{full_s / gradients_s(profile, 1, held):.3f}{ideal}", "the ideal speed-up"
 
     def peers(self, model, ours, eager, compiled):
         ours = self.profile(ours)

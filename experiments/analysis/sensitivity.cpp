@@ -34,7 +34,8 @@ void add_sensitivity_option(po::options_description& options) {
       "sensitivity", po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
       "engine that computes how the wall clock changes if an input is 10 % smaller or "
       "larger: closed-form, or, if this option is not given, the simulator where the closed form "
-      "approximates; simulated, with two additional runs for each input; or "
+      "approximates (unless --engine closed-form computes the answer); simulated, with two additional runs "
+      "for each input; or "
       "none");
 }
 

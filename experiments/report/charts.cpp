@@ -179,11 +179,13 @@ Chart bandwidth_chart(const Run& run) {
     chart.label += fmt::format(" With the scenario's own rates (factor 1) it is {}; the answer above is {}.",
                                human_time(point.wall_clock_s), human_time(run.figures.wall_clock_s));
   }
-  chart.data = {{"kind", "points"},
-                {"x_title", "factor on the rate of every link"},
-                {"y_title", "wall clock, " + unit.name},
-                {"y_zero", true},
-                {"series", Json::array({points_of(run.bandwidth_executor, true, points)})}};
+  chart.data = {
+      {"kind", "points"},
+      {"x_title", "factor on the rate of every link"},
+      {"y_title", "wall clock, " + unit.name},
+      {"y_zero", true},
+      {"series", Json::array({points_of(run.bandwidth_executor == "simulated" ? "simulated" : "closed form",
+                                        true, points)})}};
   chart.table = table("Computed " + by,
                       {{"factor on link rates"}, {"wall clock", true}, {"compute utilisation", true}}, rows);
   return chart;

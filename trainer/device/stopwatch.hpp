@@ -9,9 +9,9 @@ namespace fomoe::trainer {
 
 class CudaEvent;
 
-/// Adds up the time between calls of start() and stop(). On a GPU, that is the device's time between two
-/// events on the current stream, since the host only queues the work and runs ahead. Copies share nothing
-/// that changes.
+/// Adds up the time between calls of start() and stop(). On a GPU, that is the time between two events on the
+/// current stream, since the host only queues the work and runs ahead. It includes the time in which the
+/// device waits for the host.
 class Stopwatch {
  public:
   explicit Stopwatch(bool cuda = false) : cuda_(cuda) {}

@@ -8,7 +8,7 @@ namespace fomoe::trainer {
 namespace {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{512} << 20;
-constexpr std::int64_t kVocabularyMultiple = 128;
+constexpr std::int64_t kVocabularyMultiple = 64;
 
 // Returns the losses of the C tokens of a chunk. `logits` l [C, V] are overwritten by p = softmax(l).
 //   loss = log Σ exp(l) − l_target,   log Σ exp(l) = l_max − log p_max
@@ -115,8 +115,9 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary) {
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
                                 const at::Tensor& targets, std::int64_t chunk_tokens,
                                 const TiedGradientHandle& tied, double weight, const at::Tensor& padded) {
+  const at::Tensor rows = padded.defined() ? padded : embedding.detach();
   if (chunk_tokens <= 0) {
-    const std::int64_t row_bytes = embedding.size(0) * static_cast<std::int64_t>(hidden.element_size());
+    const std::int64_t row_bytes = rows.size(0) * static_cast<std::int64_t>(hidden.element_size());
     const std::int64_t most = std::max<std::int64_t>(1, kChunkBytes / row_bytes);
     const std::int64_t chunks = (hidden.size(0) + most - 1) / most;
     chunk_tokens = (hidden.size(0) + chunks - 1) / chunks;  // chunks of equal size
@@ -124,7 +125,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
   const bool wants_gradients =
       at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());
   return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied, weight,
-                                   padded.defined() ? padded : embedding.detach());
+                                   rows);
 }
 
 }  // namespace fomoe::trainer

@@ -18,8 +18,8 @@ std::string path_of_rank(const std::string& path, int rank);
 ///   {"kind": "step", "site", "round", "step", "loss", "gradient_norm", "update_norm", "learning_rate",
 ///    "tokens", "step_s", "routing": [{"entropy", "load_cv", "ghost_share"} by layer], "skipped"}
 /// gradient_norm is the norm of the site's gradients before clipping, and update_norm that of the change of
-/// its parameters; step_s is the time in which the device computed the step; skipped is there, and true, if
-/// the optimiser left out the step because its gradients were not finite. The figures of the routers are
+/// its parameters; step_s is the time of the step on its device (stopwatch.hpp); skipped is there, and true,
+/// if the optimiser left out the step because its gradients were not finite. The figures of the routers are
 /// those of router_figures.hpp. An outer step:
 ///   {"kind": "outer_step", "site", "round", "difference_norm", "update_norm"}
 /// difference_norm is the norm of the averaged pseudo-gradient, and update_norm that of the change which the

@@ -1,7 +1,7 @@
 // Encodes values as bytes and decodes them on the device that holds them. On a GPU, only encoded bytes leave
 // its memory. The GPU and the CPU give the same bytes for the same values, since both run codec_row.hpp.
 // On an H100, encoding and decoding run at 40 to 63 % of a copy's bandwidth, and top-k at 10 to 13 %
-// (experiments/measured). A payload's transfer over a WAN takes far longer.
+// (experiments/measured).
 #pragma once
 #include <cstdint>
 
