@@ -168,7 +168,8 @@ clocks() {
   "$python" -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)'
   git rev-parse HEAD 2>/dev/null
   [ -n "$rehearse" ] && echo "a rehearsal: none of this is a measurement"
-  if command -v nvidia-smi >/dev/null; then nvidia-smi -q; else echo "no nvidia-smi"; fi
+  # without what identifies this card, so that the folder can be published
+  if command -v nvidia-smi >/dev/null; then nvidia-smi -q | grep -vE 'Serial Number|UUID|PDI'; else echo "no nvidia-smi"; fi
 } >"$output/machine.txt" 2>&1
 
 # The files are named one by one: tar warns that the folder changes while it writes the archive into the same folder.
