@@ -57,7 +57,7 @@ if [ -n "$rehearse" ]; then
 else
   steps=(--steps 20 --warmup 5) device=cuda depths="2 4" deep=16 graphs=on held_out=12,6,3
   model() { printf '%s\n' --model "$1"; }
-  # A vocabulary of 200,019 tokens makes PyTorch's matrix products slow; its users pad it to a multiple of 128, as our trainer does.
+  # A vocabulary of 200,019 tokens makes PyTorch's matrix products slow; its users pad it to a multiple of 64, as our trainer does.
   twin_model() { printf '%s\n' --model "$1" --vocabulary 200064; }
   experts() { case $1 in small) echo 8,4,2,1 ;; medium) echo 16,8,4,2,1 ;; large) echo 32,16,8,4 ;; xl) echo 64,32,16 ;; xxl) echo 128,64,32 ;; esac; }
   batches() { case $1 in small | medium) echo 1,4,8 ;; large) echo 1,4 ;; xl) echo 1,2 ;; xxl) echo 1 ;; esac; }

@@ -164,5 +164,6 @@ TEST_CASE("the peak memory of a profile's point does not depend on the points be
   std::ostringstream progress;
   const std::vector<costmodel::ProfilePoint> points = measure_profile(options, progress).points;
   CHECK(points[1].peak_memory_bytes == points[2].peak_memory_bytes);
+  // What the first use of the device allocates is far smaller than the workspace of a stream, 32 MiB.
   CHECK(std::abs(points[0].peak_memory_bytes - points[2].peak_memory_bytes) < 4 << 20);
 }

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
     std::puts("no GPU: skipped");
     return 77;  // SKIP_RETURN_CODE of this test
   }
-  fomoe::trainer::reset_peak_memory(
-      true);  // as in fomoe-train, before the first tensor; no test case can be sure to be first
+  // As in fomoe-train, before the first tensor of the process; no test case can be sure to run first.
+  fomoe::trainer::reset_peak_memory(true);
   return doctest::Context(argc, argv).run();
 }
