@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/report/run_report.hpp"
 
 namespace fomoe::costmodel {
 
@@ -14,9 +13,18 @@ struct BandwidthPoint {
   double compute_utilization = 0;
 };
 
-/// Reports at rate factors 2^(i/2) from 1/16 to 16, in ascending order; one of them is 1. `report_of`
-/// computes the report of a scenario.
-std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario,
-                                            const std::function<RunReport(const Scenario&)>& report_of);
+/// The figures of a report that the curve shows.
+struct Speed {
+  double wall_clock_s = 0;
+  double compute_utilization = 0;
+};
+/// Computes independent scenarios.
+using Speeds = std::function<std::vector<Speed>(const std::vector<Scenario>&)>;
+
+/// The curve at rate factors 2^(i/2) from 1/16 to 16, in ascending order; one of them is 1.
+std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario, const Speeds& speeds_of);
+
+/// The curve by the closed form.
+std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -123,10 +123,9 @@ constexpr Input kInputs[] = {
 
 }  // namespace
 
-std::vector<Sensitivity> sensitivity(const Scenario& scenario,
-                                     const std::function<double(const Scenario&)>& wall_clock_s) {
-  const double unchanged_s = wall_clock_s(scenario);
-  std::vector<Sensitivity> list;
+Sensitivities sensitivity(const Scenario& scenario, const WallClocks& wall_clocks_s) {
+  Sensitivities all;
+  std::vector<Scenario> scenarios = {scenario};  // then two for each input
   for (const Input& input : kInputs) {
     Sensitivity row;
     row.input = input.name;
@@ -137,28 +136,41 @@ std::vector<Sensitivity> sensitivity(const Scenario& scenario,
     try {
       check(less);
       check(more);
-      row.less_s = wall_clock_s(less);
-      row.more_s = wall_clock_s(more);
     } catch (const InputError&) {
       continue;  // one of the two changes gives an invalid scenario
     }
-    const double down = row.less_s / unchanged_s - 1, up = row.more_s / unchanged_s - 1;
-    row.change = std::abs(down) > std::abs(up) ? down : up;
-    list.push_back(row);
+    all.inputs.push_back(row);
+    scenarios.push_back(std::move(less));
+    scenarios.push_back(std::move(more));
   }
-  std::stable_sort(list.begin(), list.end(), [](const Sensitivity& a, const Sensitivity& b) {
+  const std::vector<double> times_s = wall_clocks_s(scenarios);
+  all.unchanged_s = times_s.front();
+  for (std::size_t i = 0; i < all.inputs.size(); ++i) {
+    Sensitivity& row = all.inputs[i];
+    row.less_s = times_s[2 * i + 1];
+    row.more_s = times_s[2 * i + 2];
+    const double down = row.less_s / all.unchanged_s - 1, up = row.more_s / all.unchanged_s - 1;
+    row.change = std::abs(down) > std::abs(up) ? down : up;
+  }
+  std::erase_if(all.inputs,
+                [](const Sensitivity& row) { return std::isnan(row.less_s) || std::isnan(row.more_s); });
+  std::stable_sort(all.inputs.begin(), all.inputs.end(), [](const Sensitivity& a, const Sensitivity& b) {
     return std::abs(a.change) > std::abs(b.change);
   });
-  return list;
+  return all;
 }
 
-std::vector<Sensitivity> sensitivity(const Scenario& scenario) {
-  std::vector<Sensitivity> list = sensitivity(scenario, closed_form_wall_clock_s);
+Sensitivities sensitivity(const Scenario& scenario) {
+  Sensitivities all = sensitivity(scenario, [](const std::vector<Scenario>& scenarios) {
+    std::vector<double> times_s;
+    for (const Scenario& one : scenarios) times_s.push_back(closed_form_wall_clock_s(one));
+    return times_s;
+  });
   // The formula does not model windows, losses, jitter and calls, so a zero change means nothing there.
-  std::erase_if(list, [](const Sensitivity& row) {
+  std::erase_if(all.inputs, [](const Sensitivity& row) {
     return row.change == 0 && std::string_view(row.input).starts_with("network_model.");
   });
-  return list;
+  return all;
 }
 
 }  // namespace fomoe::costmodel

@@ -20,13 +20,19 @@ struct Sensitivity {
   double change = 0;
 };
 
-/// Sensitivities to all inputs that the scenario has, in descending order of change. Rates and latencies
-/// change at all links together. `wall_clock_s` computes the wall clock of one scenario. Inputs for which it
-/// fails are omitted.
-std::vector<Sensitivity> sensitivity(const Scenario& scenario,
-                                     const std::function<double(const Scenario&)>& wall_clock_s);
+struct Sensitivities {
+  double unchanged_s = 0;           // wall clock of the scenario itself
+  std::vector<Sensitivity> inputs;  // in descending order of change
+};
+
+/// Computes the wall clocks of independent scenarios, in seconds; NaN for a scenario that it refuses.
+using WallClocks = std::function<std::vector<double>(const std::vector<Scenario>&)>;
+
+/// Sensitivities to all inputs that the scenario has. Rates and latencies change at all links together.
+/// Inputs whose changes are illegal or refused are omitted.
+Sensitivities sensitivity(const Scenario& scenario, const WallClocks& wall_clocks_s);
 
 /// Sensitivities by the closed form.
-std::vector<Sensitivity> sensitivity(const Scenario& scenario);
+Sensitivities sensitivity(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

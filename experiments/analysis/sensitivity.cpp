@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "experiments/cli/options.hpp"
@@ -41,11 +42,21 @@ void add_sensitivity_option(po::options_description& options) {
 
 namespace {
 
-ShownSensitivity simulated_sensitivity(const costmodel::Scenario& scenario, const Engine& engine) {
-  const auto wall_clock_s = [&](const costmodel::Scenario& changed) {
-    return execute(changed, engine).report.wall_clock_s;
-  };
-  return {"simulated", wall_clock_s(scenario), costmodel::sensitivity(scenario, wall_clock_s)};
+ShownSensitivity shown(std::string executor, costmodel::Sensitivities all) {
+  return {std::move(executor), all.unchanged_s, std::move(all.inputs)};
+}
+
+ShownSensitivity simulated_sensitivity(const costmodel::Scenario& scenario, const sim::RunOptions& options) {
+  return shown("simulated", costmodel::sensitivity(scenario, [&](const auto& scenarios) {
+                 std::vector<double> times_s;
+                 for (const costmodel::Speed& speed : simulate_all(scenarios, options))
+                   times_s.push_back(speed.wall_clock_s);
+                 return times_s;
+               }));
+}
+
+ShownSensitivity closed_form_sensitivity(const costmodel::Scenario& scenario) {
+  return shown("closed-form", costmodel::sensitivity(scenario));
 }
 
 }  // namespace
@@ -57,14 +68,12 @@ Engine brief_engine(const costmodel::Scenario& scenario) {
   return engine;
 }
 
-ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario,
-                                   const std::function<void(const sim::Progress&)>& on_progress) {
+ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario) {
   // Thirty simulations of every round would take too long, and the closed form leaves outages out.
   if (scenario.failures && !scenario.failures->outages.empty()) return {};
-  Engine engine = brief_engine(scenario);
-  engine.options.on_progress = on_progress;
-  if (engine.simulated) return simulated_sensitivity(scenario, engine);
-  return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
+  const Engine engine = brief_engine(scenario);
+  return engine.simulated ? simulated_sensitivity(scenario, engine.options)
+                          : closed_form_sensitivity(scenario);
 }
 
 ShownSensitivity read_sensitivity(const po::variables_map& values, const costmodel::Scenario& scenario,
@@ -73,12 +82,9 @@ ShownSensitivity read_sensitivity(const po::variables_map& values, const costmod
       choice("--sensitivity", values["sensitivity"].as<std::string>(), {"closed-form", "simulated", "none"});
   if (name == "none") return {};
   if (engine.simulated && name == "closed-form" && values["sensitivity"].defaulted())
-    return brief_sensitivity(scenario, engine.options.on_progress);
-  if (name == "closed-form")
-    return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
-  Engine simulated = engine;
-  simulated.simulated = true;
-  return simulated_sensitivity(scenario, simulated);
+    return brief_sensitivity(scenario);
+  return name == "closed-form" ? closed_form_sensitivity(scenario)
+                               : simulated_sensitivity(scenario, engine.options);
 }
 
 std::string sensitivity_text(const ShownSensitivity& shown, double answer_s) {

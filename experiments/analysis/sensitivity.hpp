@@ -1,6 +1,5 @@
 // The sensitivity of an answer: which inputs change its wall clock most, as text and as JSON.
 #pragma once
-#include <functional>
 #include <string>
 
 #include "costmodel/formula/sensitivity.hpp"
@@ -27,8 +26,7 @@ ShownSensitivity read_sensitivity(const boost::program_options::variables_map& v
 /// The closed form, or a short simulation if the closed form approximates.
 Engine brief_engine(const costmodel::Scenario& scenario);
 /// Sensitivities with brief_engine().
-ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario,
-                                   const std::function<void(const sim::Progress&)>& on_progress = {});
+ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario);
 
 /// The five inputs that change the wall clock most, and a note on how far the closed form is from `answer_s`,
 /// the wall clock of the answer in seconds. Empty if no sensitivity was computed.

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 #include "costmodel/formula/closed_form.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/children.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::commands {
 
@@ -56,6 +60,23 @@ sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& eng
   sim::SimulatedRun run;
   run.report = costmodel::closed_form(scenario);
   return run;
+}
+
+std::vector<costmodel::Speed> simulate_all(const std::vector<costmodel::Scenario>& scenarios,
+                                           sim::RunOptions options) {
+  Progress progress(scenarios.size());
+  options.on_progress = {};  // the simulations run at the same time
+  const auto speed_of = [&](std::size_t i) {
+    constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
+    try {
+      const costmodel::RunReport report = sim::simulate_scenario(scenarios[i], options).report;
+      return costmodel::Speed{report.wall_clock_s, report.compute_utilization};
+    } catch (const InputError&) {
+      return costmodel::Speed{kRefused, kRefused};
+    }
+  };
+  return in_children<costmodel::Speed>(scenarios.size(), speed_of,
+                                       [&](std::size_t done) { progress.at(done); });
 }
 
 std::string left_out(const costmodel::Scenario& scenario, bool simulated, bool failures) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/formula/bandwidth_curve.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
 #include "sim/executor/simulated_run.hpp"
@@ -21,6 +22,10 @@ Engine read_engine(const boost::program_options::variables_map& values);
 
 /// Runs the scenario. The closed form leaves the plan and the timeline of the result empty.
 sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine);
+/// Simulates scenarios at the same time, each in its own process, and shows how many are done. The result of
+/// a scenario that the simulator refuses is NaN.
+std::vector<costmodel::Speed> simulate_all(const std::vector<costmodel::Scenario>& scenarios,
+                                           sim::RunOptions options);
 
 /// Names, in words, what the scenario has and an answer leaves out: link rates that change over time if the
 /// closed form computes it, and failures if `failures` is false. Empty if it leaves nothing out.

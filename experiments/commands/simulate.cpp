@@ -150,11 +150,11 @@ void run_simulate(const Arguments& arguments) {
     if (given_plan.empty()) {
       document["sent_bytes_per_site"] =
           scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
-      Engine brief = engine.simulated ? brief_engine(scenario) : engine;
-      brief.options.on_progress = engine.options.on_progress;
-      const auto curve = costmodel::bandwidth_curve(
-          scenario, [&](const auto& scaled) { return execute(scaled, brief).report; });
-      document["bandwidth_curve"] = scenario::to_json(curve, brief.simulated ? "simulated" : "closed-form");
+      const Engine brief = engine.simulated ? brief_engine(scenario) : engine;
+      const auto simulated = [&](const auto& scenarios) { return simulate_all(scenarios, brief.options); };
+      document["bandwidth_curve"] =
+          brief.simulated ? scenario::to_json(costmodel::bandwidth_curve(scenario, simulated), "simulated")
+                          : scenario::to_json(costmodel::bandwidth_curve(scenario), "closed-form");
     }
     if (!run.timeline.rounds.empty())
       document["round_timeline"] =

@@ -25,7 +25,7 @@ constexpr const char* kShownMethods[] = {"ddp", "diloco", "streaming_diloco", "f
 
 Json curve_of(const Scenario& scenario) {
   Json curve = Json::array();
-  for (const costmodel::BandwidthPoint& point : costmodel::bandwidth_curve(scenario, costmodel::closed_form))
+  for (const costmodel::BandwidthPoint& point : costmodel::bandwidth_curve(scenario))
     curve.push_back({point.rate_factor, point.compute_utilization, point.wall_clock_s});
   return curve;
 }

@@ -1,13 +1,10 @@
 #include "sim/executor/replicas.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <vector>
 
-#include "platforms/support/child.hpp"
+#include "platforms/support/children.hpp"
 
 namespace fomoe::sim {
 
@@ -22,26 +19,16 @@ struct Answer {
 void add_replicas(costmodel::RunReport& report, const costmodel::Scenario& scenario, const Simulate& simulate,
                   std::int64_t count) {
   std::vector<double> wall_clock_s = {report.wall_clock_s}, utilization = {report.compute_utilization};
-  std::deque<Child> running;
-  const auto collect = [&] {
-    Answer answer;
-    running.front().get(answer);
-    running.front().finish();
-    running.pop_front();
+  const auto answer_of = [&](std::size_t other) {
+    costmodel::Scenario seeded = scenario;
+    seeded.seed = scenario.seed + other + 1;
+    const costmodel::RunReport answer = simulate(seeded);
+    return Answer{answer.wall_clock_s, answer.compute_utilization};
+  };
+  for (const Answer& answer : in_children<Answer>(static_cast<std::size_t>(count - 1), answer_of)) {
     wall_clock_s.push_back(answer.wall_clock_s);
     utilization.push_back(answer.compute_utilization);
-  };
-  const auto cores = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  for (std::int64_t replica = 1; replica < count; ++replica) {
-    if (running.size() == cores) collect();
-    running.emplace_back([&, replica](ChildOutput& output) {
-      costmodel::Scenario seeded = scenario;
-      seeded.seed = scenario.seed + static_cast<std::uint64_t>(replica);
-      const costmodel::RunReport other = simulate(seeded);
-      output.put(Answer{other.wall_clock_s, other.compute_utilization});
-    });
   }
-  while (!running.empty()) collect();
 
   costmodel::Replicas replicas;
   replicas.count = count;

@@ -3,15 +3,17 @@
 
     mutate.py [--number 100] [--seed 1] [--folders costmodel sim]   tries the next faults of the seed's order and extends the table
     mutate.py --folders trainer --paths 'trainer/(store|grid|data)/'  the same for the files whose names match
+    mutate.py --headers                                             the same for headers, where each fault takes minutes
     mutate.py --survivors                                           tries those again that no test saw, with the tests as they are now
     mutate.py --summary                                             prints the shares
 
-The faults are drawn from all places of the folders' .cpp files (faults.py). A test that runs for more than five times as long as without a fault has
+The faults are drawn from all places of the folders' .cpp files or headers (faults.py). A test that runs for more than five times as long as without a fault has
 seen it. The table is results.csv: seen_by is the test program and its first failed case, "nothing" for a survivor, or "compiler"
 for a fault that does not compile, which counts neither way. `why` explains a survivor that no test can see.
 """
 import argparse
 import collections
+import concurrent.futures
 import csv
 import json
 import os
@@ -33,23 +35,24 @@ COLUMNS = ["file", "line", "column", "change", "seen_by", "why", "code"]
 PROGRAMS = {"costmodel": ["test_costmodel", "test_sim", "fomoe"], "sim": ["test_sim", "fomoe"], "trainer": ["test_trainer"]}
 # The program fomoe is tested by these scripts, with the options that ctest uses. They must not change while faults are tried.
 SCRIPTS = [["answers/answers_test.py"], ["reference/differential_test.py", "--scenarios", "46", "--properties", "23"]]
-SNAPSHOT = ("costmodel", "sim", "platforms", "trainer", "experiments")  # the folders whose sources a snapshot has
+SNAPSHOT = ("costmodel", "sim", "platforms", "trainer", "experiments", "tests")  # the folders whose sources a snapshot has
 OPTIONS = {"test_trainer": ["--test-suite-exclude=slow"]}  # as ctest runs it
 # ctest draws 200 cases for each property. Fewer see almost all faults, and --survivors draws 200.
 CASES, CASES_FOR_SURVIVORS = 30, 200
 
 
 class Copy:
-    """A snapshot of the sources and of the objects of a finished build. A faulty source is compiled alone and linked in front of
-    the libraries, so that the linker leaves the correct object out. Neither the working tree nor its build changes."""
+    """A snapshot of the sources and of the objects of a finished build. The sources that contain or include a fault are compiled
+    and linked in front of the libraries, so that the linker leaves the correct objects out. Neither the working tree nor its build
+    changes."""
 
     def __init__(self, folder, cases):
         self.cases = cases
         self.folder, self.source, self.objects = folder, folder / "source", folder / "objects"
-        self.mutant = folder / "mutant.o"
-        self.seconds, self.link, self.compile = {}, {}, {}
+        self.mutants = folder / "mutants"
+        self.seconds, self.link, self.compile, self.users = {}, {}, {}, {}
 
-    def prepare(self, build, folders, programs):
+    def prepare(self, build, programs):
         ninja = ["ninja", "-C", build]
         subprocess.run(["nice", *ninja, *programs], check=True, stdout=subprocess.DEVNULL)  # so that objects and sources agree
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -60,8 +63,9 @@ class Copy:
             path, words = os.path.relpath(entry["file"], ROOT), shlex.split(entry["command"])
             if "/Unity/" in path:
                 sys.exit(f"{build} compiles the files of a folder together; configure it with -DFOMOE_UNITY=OFF")
-            if path.split("/")[0] in folders:
+            if path.split("/")[0] in SNAPSHOT and (build / words[words.index("-o") + 1]).exists():
                 self.compile[path] = [self.moved(build, word) for word in words if word != "-Werror"]
+        self.read_users(subprocess.run([*ninja, "-t", "deps"], check=True, stdout=subprocess.PIPE, text=True).stdout)
         for program in programs:
             command = subprocess.run([*ninja, "-t", "commands", program], check=True, stdout=subprocess.PIPE, text=True)
             words = shlex.split(command.stdout.splitlines()[-1].removeprefix(": && ").removesuffix(" && :"))
@@ -93,16 +97,43 @@ class Copy:
         inside = path.relative_to(ROOT)  # the rest of the tree, such as LibTorch in .venv, stays where it is
         return word.replace(str(ROOT), str(self.source)) if inside.parts[:1] in [(), *((folder,) for folder in SNAPSHOT)] else word
 
-    def compiles(self, path):
-        words = list(self.compile[path])
-        words[words.index("-o") + 1] = str(self.mutant)
-        return subprocess.run(["nice", *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    def read_users(self, deps):
+        """Which sources include a header, from the answer of `ninja -t deps`: a line for an object, and lines with what it reads."""
+        source_of = {words[words.index("-o") + 1]: path for path, words in self.compile.items()}
+        source = None
+        for line in deps.splitlines():
+            if not line.startswith(" "):
+                source = source_of.get(line.split(":")[0])
+            elif source and line.endswith(".hpp"):
+                self.users.setdefault(os.path.relpath(line.strip(), ROOT), []).append(source)
 
-    def linked(self, program, objects):
+    def compiled(self, path):
+        """The objects that contain the faulty file, by their names in the build; None if one of them does not compile."""
+        shutil.rmtree(self.mutants, ignore_errors=True)
+        commands = {}
+        for source in [path] if path in self.compile else self.users.get(path, []):
+            words = list(self.compile[source])
+            at = words.index("-o") + 1
+            name, words[at] = words[at], str(self.mutants / words[at])
+            if any(self.has(program, name) for program in self.link):
+                pathlib.Path(words[at]).parent.mkdir(parents=True, exist_ok=True)
+                commands[name] = words
+        def compiles(words):
+            return subprocess.run(["nice", *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(commands) if all(pool.map(compiles, commands.values())) else None
+
+    def has(self, program, name):
+        """Whether the program is linked with this object, or with the library that has it."""
+        library = "lib" + re.search(r"CMakeFiles/(.*?)\.dir/", name)[1] + ".a"
+        return any(word == name or os.path.basename(word) == library for word in self.link[program])
+
+    def linked(self, program, names):
         words = list(self.link[program])
         words[words.index("-o") + 1] = str(self.folder / program)
         first = next(i for i, word in enumerate(words) if word.endswith(".o"))
-        subprocess.run(["nice", *words[:first], *objects, *words[first:]], cwd=self.objects, check=True)
+        mutants = [str(self.mutants / name) for name in names if self.has(program, name)]
+        subprocess.run(["nice", *words[:first], *mutants, *(word for word in words[first:] if word not in names)], cwd=self.objects, check=True)
 
     def run(self, program, limit_s, *options):
         """What the program saw: the name of its first failed case, how it ended, or nothing."""
@@ -132,12 +163,15 @@ class Copy:
         original = target.read_text()
         try:
             target.write_text(fault.apply(original))
-            if not self.compiles(path):
-                return "compiler"
+            names = self.compiled(path)
         finally:
             target.write_text(original)
+        if names is None:
+            return "compiler"
         for program in programs:
-            self.linked(program, [str(self.mutant)])
+            if not any(self.has(program, name) for name in names):
+                continue
+            self.linked(program, names)
             limit_s = 5 * self.seconds[program] + 30
             # The tests of the same folder see most faults, and are done soon.
             nearby = [] if program == "fomoe" else [f"--source-file=*{os.path.dirname(path)}/*"]
@@ -164,14 +198,14 @@ def key_of(row):
     return row["file"], row["code"], row["column"], row["change"]  # not the line number: other lines may be added
 
 
-def drawn(copy, folders, paths, seed):
+def drawn(copy, folders, paths, seed, pattern):
     """All faults of the folders' files that match, in the order of the seed."""
     places = []
     for folder in folders:
-        for path in sorted((copy.source / folder).rglob("*.cpp")):
+        for path in sorted((copy.source / folder).rglob(pattern)):
             name = str(path.relative_to(copy.source))
             # Files of another kind of build, and the main functions of other programs than the tests
-            if not re.search(paths, name) or name not in copy.compile or path.name == "main.cpp":
+            if not re.search(paths, name) or (name not in copy.compile and name not in copy.users) or path.name == "main.cpp":
                 continue
             text = path.read_text()
             lines = text.split("\n")
@@ -202,6 +236,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folders", nargs="+", default=["costmodel", "sim"])
     parser.add_argument("--paths", default="", help="regular expression: only files whose path has a match")
+    parser.add_argument("--headers", action="store_true", help="faults in headers instead of .cpp files")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help="a build of the working tree, which is brought up to date")
     parser.add_argument("--copy", type=pathlib.Path, default=ROOT / "build/mutation", help="folder of the snapshot")
     parser.add_argument("--survivors", action="store_true")
@@ -212,10 +247,10 @@ def main():
         return summary(rows)
     copy = Copy(values.copy.resolve(), CASES_FOR_SURVIVORS if values.survivors else CASES)
     programs = list(dict.fromkeys(program for folder in values.folders for program in PROGRAMS[folder]))
-    copy.prepare(values.build.resolve(), values.folders, programs)
+    copy.prepare(values.build.resolve(), programs)
     known = {key_of(row): row for row in rows}
     left = values.number
-    for row, fault in drawn(copy, values.folders, values.paths, values.seed):
+    for row, fault in drawn(copy, values.folders, values.paths, values.seed, "*.hpp" if values.headers else "*.cpp"):
         found = known.get(key_of(row))
         if left == 0 and not values.survivors:
             break

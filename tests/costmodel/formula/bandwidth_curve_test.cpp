@@ -14,7 +14,7 @@ TEST_CASE(
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   const double transfers_s = closed_form(scenario).wall_clock_s - 60;
   REQUIRE(transfers_s > 0);
-  const std::vector<BandwidthPoint> curve = bandwidth_curve(scenario, closed_form);
+  const std::vector<BandwidthPoint> curve = bandwidth_curve(scenario);
   REQUIRE(curve.size() == 17);
   CHECK(curve.front().rate_factor == 1.0 / 16);
   CHECK(curve[8].rate_factor == 1);
@@ -29,10 +29,10 @@ TEST_CASE(
 TEST_CASE("bandwidth curve: the latency does not fall as rates rise, and prices do not change the curve") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.05);
-  const std::vector<BandwidthPoint> curve = bandwidth_curve(scenario, closed_form);
+  const std::vector<BandwidthPoint> curve = bandwidth_curve(scenario);
   // 12 rounds, each with 2(M − 1) = 2 hops of 50 ms.
   CHECK(curve.back().wall_clock_s > 60 + 12 * 2 * 0.05);
   scenario.prices.emplace();
   scenario.failures.emplace();
-  CHECK(bandwidth_curve(scenario, closed_form).back().wall_clock_s == curve.back().wall_clock_s);
+  CHECK(bandwidth_curve(scenario).back().wall_clock_s == curve.back().wall_clock_s);
 }
