@@ -1,0 +1,77 @@
+// Tests of the durations of stages over links that differ.
+#include "costmodel/formula/links.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+using doctest::Approx;
+
+namespace {
+
+platforms::Platform three_sites() {
+  platforms::Platform platform = platforms::uniform(3, 1000, 1000, 0.1);
+  platform.sites[0].uplink_bytes_per_s = 200;
+  platform.sites[1].uplink_bytes_per_s = 100;
+  platform.sites[2].uplink_bytes_per_s = 80;
+  platform.sites[2].downlink_bytes_per_s = 50;
+  return platform;
+}
+
+}  // namespace
+
+TEST_CASE("a star by hand: the first site's uplink of 200 B/s is shared, and each client answers when it has received") {
+  // 100 B to each: the slow client takes 50 B/s and 2 s, which leaves 150 B/s to the other one, 2/3 s. Then two
+  // latencies of 0.1 s, and 100 B back over the client's uplink of 100 or 80 B/s.
+  CHECK(star_s(three_sites(), 100, 100) == Approx(2 + 0.2 + 100.0 / 80).epsilon(1e-12));
+  CHECK(star_s(three_sites(), 100, 0.001) == Approx(2 + 0.2 + 0.001 / 80).epsilon(1e-12));
+  platforms::Platform fast = three_sites();
+  fast.sites[2].downlink_bytes_per_s = 1000;  // both then have 100 B/s, and end after 1 s
+  CHECK(star_s(fast, 100, 100) == Approx(1 + 0.2 + 100.0 / 80).epsilon(1e-12));
+}
+
+TEST_CASE("a direct exchange by hand: each step waits for the slowest port") {
+  platforms::Platform platform = platforms::uniform(2, 1000, 1000, 0.1);
+  platform.sites[1].uplink_bytes_per_s = 50;
+  CHECK(direct_exchange_s(platform, 1, 100) == Approx(2.1).epsilon(1e-12));
+  CHECK(direct_exchange_s(platform, 3, 100) == Approx(6.3).epsilon(1e-12));
+  // The slow site sends 100 B to each of two others.
+  platform = platforms::uniform(3, 1000, 1000, 0.1);
+  platform.sites[1].uplink_bytes_per_s = 50;
+  CHECK(direct_exchange_s(platform, 1, 100) == Approx(4.1).epsilon(1e-12));
+}
+
+TEST_CASE("the lanes of a block have the durations of single configurations, if neighbours differ in one value") {
+  const auto sites = std::make_shared<const platforms::Platform>(three_sites());
+  for (const Between between : {Between::pairs, Between::first_site}) {
+    for (int varied = 0; varied < 4; ++varied) {
+      Stage<Block> stages;
+      stages.between = between;
+      LinkSets<Block> links;
+      links.sites = sites;
+      const auto one = [&](std::size_t lane, int value) { return varied == value ? 1.0 + static_cast<double>(lane / 2 % 3) : 1.0; };
+      for (std::size_t lane = 0; lane < Block::kLanes; ++lane) {
+        stages.latency_hops[lane] = one(lane, 0);
+        stages.pair_bytes[lane] = 100 * one(lane, 1);
+        stages.out_share[lane] = 0.2 * one(lane, 2);
+        links.share[lane] = 0.3 * one(lane, 3);
+      }
+      const Block together_s = stage_s(stages, links);
+      for (std::size_t lane = 0; lane < Block::kLanes; ++lane) {
+        Stage<double> stage;
+        stage.between = between;
+        stage.latency_hops = stages.latency_hops[lane];
+        stage.pair_bytes = stages.pair_bytes[lane];
+        stage.out_share = stages.out_share[lane];
+        LinkSets<double> alone;
+        alone.sites = sites;
+        alone.share = links.share[lane];
+        CAPTURE(lane);
+        CAPTURE(varied);
+        CHECK(together_s[lane] == stage_s(stage, alone));
+      }
+    }
+  }
+}
