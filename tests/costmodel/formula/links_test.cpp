@@ -22,9 +22,11 @@ platforms::Platform three_sites() {
 
 }  // namespace
 
-TEST_CASE("a star by hand: the first site's uplink of 200 B/s is shared, and each client answers when it has received") {
-  // 100 B to each: the slow client takes 50 B/s and 2 s, which leaves 150 B/s to the other one, 2/3 s. Then two
-  // latencies of 0.1 s, and 100 B back over the client's uplink of 100 or 80 B/s.
+TEST_CASE(
+    "a star by hand: the first site's uplink of 200 B/s is shared, and each client answers when it has "
+    "received") {
+  // 100 B to each: the slow client takes 50 B/s and 2 s, which leaves 150 B/s to the other one, 2/3 s. Then
+  // two latencies of 0.1 s, and 100 B back over the client's uplink of 100 or 80 B/s.
   CHECK(star_s(three_sites(), 100, 100) == Approx(2 + 0.2 + 100.0 / 80).epsilon(1e-12));
   CHECK(star_s(three_sites(), 100, 0.001) == Approx(2 + 0.2 + 0.001 / 80).epsilon(1e-12));
   platforms::Platform fast = three_sites();
@@ -43,7 +45,8 @@ TEST_CASE("a direct exchange by hand: each step waits for the slowest port") {
   CHECK(direct_exchange_s(platform, 1, 100) == Approx(4.1).epsilon(1e-12));
 }
 
-TEST_CASE("the lanes of a block have the durations of single configurations, if neighbours differ in one value") {
+TEST_CASE(
+    "the lanes of a block have the durations of single configurations, if neighbours differ in one value") {
   const auto sites = std::make_shared<const platforms::Platform>(three_sites());
   for (const Between between : {Between::pairs, Between::first_site}) {
     for (int varied = 0; varied < 4; ++varied) {
@@ -51,7 +54,9 @@ TEST_CASE("the lanes of a block have the durations of single configurations, if 
       stages.between = between;
       LinkSets<Block> links;
       links.sites = sites;
-      const auto one = [&](std::size_t lane, int value) { return varied == value ? 1.0 + static_cast<double>(lane / 2 % 3) : 1.0; };
+      const auto one = [&](std::size_t lane, int value) {
+        return varied == value ? 1.0 + static_cast<double>(lane / 2 % 3) : 1.0;
+      };
       for (std::size_t lane = 0; lane < Block::kLanes; ++lane) {
         stages.latency_hops[lane] = one(lane, 0);
         stages.pair_bytes[lane] = 100 * one(lane, 1);
