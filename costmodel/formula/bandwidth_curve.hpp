@@ -18,7 +18,7 @@ struct Speed {
   double wall_clock_s = 0;
   double compute_utilization = 0;
 };
-/// Computes independent scenarios.
+/// Computes the speeds of independent scenarios, in their order.
 using Speeds = std::function<std::vector<Speed>(const std::vector<Scenario>&)>;
 
 /// The curve at rate factors 2^(i/2) from 1/16 to 16, in ascending order; one of them is 1.

@@ -163,7 +163,13 @@ Sensitivities sensitivity(const Scenario& scenario, const WallClocks& wall_clock
 Sensitivities sensitivity(const Scenario& scenario) {
   Sensitivities all = sensitivity(scenario, [](const std::vector<Scenario>& scenarios) {
     std::vector<double> times_s;
-    for (const Scenario& one : scenarios) times_s.push_back(closed_form_wall_clock_s(one));
+    for (const Scenario& one : scenarios) {
+      try {
+        times_s.push_back(closed_form_wall_clock_s(one));
+      } catch (const InputError&) {
+        times_s.push_back(std::nan(""));
+      }
+    }
     return times_s;
   });
   // The formula does not model windows, losses, jitter and calls, so a zero change means nothing there.
