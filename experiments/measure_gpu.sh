@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Measures on a GPU, in calls of at most nine minutes: the gpu tests, our kernels beside LibTorch's operators, step profiles
-# of the five presets, rates of kernels, and the same model in PyTorch, eager and compiled.
+# Measures on a GPU, in calls of some minutes: the tests of the GPU code, step profiles of the five presets, our kernels beside
+# LibTorch's operators, the time of each kernel in a step, several processes on the GPU at once, rates of kernels, and the same
+# model in PyTorch, eager and compiled.
 #
 # Usage: experiments/measure_gpu.sh --output FOLDER [options]
 #   --output FOLDER     the folder for all results; it is created if it does not exist
 #   --bin FOLDER        the folder with fomoe-train, test_gpu and bench_kernels (default: build/release/bin)
-#   --budget SECONDS    the time for this call (default: 530)
+#   --budget SECONDS    the time for this call (default: 430)
+#   --pack FOLDER       copies what a GPU machine needs, stripped, into FOLDER and measures nothing; then take FOLDER along and name it
+#                       with --bin there
 #   --rehearse          runs the same stages with a tiny model on the CPU, to test that this script runs to its end
 #   --list              prints the stages and their limits
 #
@@ -15,9 +18,10 @@
 # stage. FOLDER/measurements.tar.gz holds all of these files and is written anew after each stage. Exit status: 0 all stages
 # are complete, 1 a stage failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
 #
-# large, xl and xxl are timed at two depths (embedding, head, and 2 or 4 layers). `fomoe profile compose` computes their
-# profiles from these, on any machine; the last lines of the output show the commands. Stage composition times models that
-# this computation can be checked with. experiments/gpu_summary.py FOLDER summarises the results.
+# large, xl and xxl are timed at two depths (embedding, head, and 2 or 18 layers; 2 or 8 for xxl). `fomoe profile compose`
+# computes their profiles from these, on any machine; the last lines of the output show the commands. Stage whole times the
+# whole large model, which this computation is checked with. Stages shared2 and shared4 time 2 and 4 processes on one GPU at
+# once, as trainings of several sites on one GPU need them. experiments/gpu_summary.py FOLDER summarises the results.
 #
 # Steps are launched as CUDA graphs. If stage graph fails, all later stages launch kernel by kernel, and status.csv says so.
 set -uo pipefail
@@ -26,20 +30,20 @@ cd "$(dirname "$0")/.."
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"; }
 fail() { printf 'measure_gpu.sh: %s\n' "$1" >&2; exit 2; }
 
-output= bin=build/release/bin budget=530 rehearse= list=
+output= bin=build/release/bin budget=430 rehearse= list= pack=
 while [ $# -gt 0 ]; do
   case $1 in
-    --output | --bin | --budget)
-      [ $# -gt 1 ] || fail "$1: got nothing; expected a value after it; for example $1 $([ "$1" = --budget ] && echo 530 || echo folder)"
+    --output | --bin | --budget | --pack)
+      [ $# -gt 1 ] || fail "$1: got nothing; expected a value after it; for example $1 $([ "$1" = --budget ] && echo 430 || echo folder)"
       printf -v "${1#--}" %s "$2"; shift 2 ;;
     --rehearse) rehearse=yes; shift ;;
     --list) list=yes; shift ;;
     -h | --help) usage; exit 0 ;;
-    *) fail "unknown argument $1; expected one of --output, --bin, --budget, --rehearse, --list" ;;
+    *) fail "unknown argument $1; expected one of --output, --bin, --budget, --pack, --rehearse, --list" ;;
   esac
 done
-[[ $budget =~ ^[1-9][0-9]{0,5}$ ]] || fail "--budget: got \"$budget\"; expected whole seconds; for example --budget 530"
-[ -n "$output$list" ] || fail "--output: got nothing; expected a folder; for example --output gpu-measurements"
+[[ $budget =~ ^[1-9][0-9]{0,5}$ ]] || fail "--budget: got \"$budget\"; expected whole seconds; for example --budget 430"
+[ -n "$output$list$pack" ] || fail "--output: got nothing; expected a folder; for example --output gpu-measurements"
 
 python=${PYTHON:-python3}
 [ -n "${PYTHON:-}" ] || [ ! -x .venv/bin/python3 ] || python=.venv/bin/python3
@@ -48,14 +52,14 @@ train=$bin/fomoe-train
 # What is timed. The rehearsal runs the same stages with the tiny model.
 if [ -n "$rehearse" ]; then
   tiny=d_model=64,layers=2,heads=2,experts=8,active_experts=2,d_expert=32,vocabulary=256
-  steps=(--steps 3 --warmup 1) device=cpu depths="1 2" deep=3 graphs=auto held_out=6
+  steps=(--steps 3 --warmup 1) device=cpu depths="1 2" deep=3 whole=4 graphs=auto held_out=6 skip_batches=1
   model() { printf '%s\n' --scenario experiments/scenarios/tiny-training.toml --sequence-length 16; }
   twin_model() { printf '%s\n' --shape $tiny --sequence-length 16; }
   experts() { echo 8,4; }
   batches() { echo 1,2; }
   compiled=(--mode eager)  # compiling takes a minute or two and would not test this script
 else
-  steps=(--steps 20 --warmup 5) device=cuda depths="2 4" deep=16 graphs=on held_out=12,6,3
+  steps=(--steps 20 --warmup 5) device=cuda depths="2 18" deep=16 whole=128 graphs=on held_out=12,6,3 skip_batches=1,4
   model() { printf '%s\n' --model "$1"; }
   # A vocabulary of 200,019 tokens makes PyTorch's matrix products slow; its users pad it to a multiple of 64, as our trainer does.
   twin_model() { printf '%s\n' --model "$1" --vocabulary 200064; }
@@ -68,6 +72,7 @@ fi
 torch_lib=$("$python" -c 'import glob, os, torch
 packages = os.path.dirname(os.path.dirname(torch.__file__))
 print(":".join([os.path.join(packages, "torch/lib"), *sorted(glob.glob(os.path.join(packages, "nvidia/*/lib")))]))' 2>/dev/null) || torch_lib=
+[ ! -d "$bin/lib" ] || torch_lib=$torch_lib${torch_lib:+:}$(cd "$bin/lib" && pwd)  # of --pack
 export LD_LIBRARY_PATH=$torch_lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 ours() {  # MODEL FILE OPTION…: takes a profile with fomoe-train
@@ -84,8 +89,8 @@ peer() {  # MODEL FILE OPTION…: takes a profile with the Python twin
 # Each stage has a name, a limit in seconds, and a function run_NAME whose first argument is the folder for its files. The
 # most important stages come first; the last three take the longest. The limits add up to more than the budget, since few
 # stages reach theirs.
-stages=(tests:90 graph:90 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 composition:60 rates:30 eager:70
-        compiled:240 compiled16:300 sanitizer:300)
+stages=(tests:60 graph:30 small:30 medium:80 skip:40 whole:90 large:60 shared2:40 shared4:40 xl:80 xxl:80 kernels:60
+        kernel_times:60 eager:60 skip_peer:60 compiled:150 rates:30 library:30 composition:60 compiled16:200 sanitizer:300)
 run_tests() {
   "$bin/test_gpu"
   local status=$?
@@ -104,7 +109,37 @@ run_kernels() {
 run_library() {  # the same model with LibTorch's operators
   ours medium "$1/medium-library-kernels.json" --kernels library --local-experts "$(experts medium)" --micro-batch-sequences 1
 }
-run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences 1; }
+run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences "$skip_batches"; }
+run_whole() { ours large "$1/large.json" --layers "$whole" --local-experts "$(experts large | cut -d , -f 1,2)" --micro-batch-sequences 1,2; }
+at_once() {  # FOLDER PROCESSES: profiles of small and medium, by several processes that start together
+  local name process status=0 running
+  [ -n "$rehearse" ] || local steps=(--steps 2000 --warmup 5)  # long enough that the processes run side by side
+  for name in small medium; do
+    running=()
+    for ((process = 1; process <= $2; process++)); do
+      ours "$name" "$1/$name-$process.json" --local-experts "$(experts "$name" | cut -d , -f 1,2)" --micro-batch-sequences 1 >"$1/$name-$process.txt" 2>&1 &
+      running+=($!)
+    done
+    for process in "${running[@]}"; do wait "$process" || status=1; done
+  done
+  return $status
+}
+run_shared2() { at_once "$1" 2; }
+run_shared4() { at_once "$1" 4; }
+# The time of each kernel of some training steps, launched one by one.
+run_kernel_times() {
+  [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
+  command -v ncu >/dev/null || { echo "no ncu here"; return 0; }
+  ncu --clock-control none --metrics gpu__time_duration.sum --csv --page raw --log-file "$1/kernels.csv" "$train" profile --model medium \
+    --device cuda --cuda-graph off --steps 3 --warmup 1 --time-budget 1s --local-experts 16 --micro-batch-sequences 4 --output "$1/slowed.json"
+}
+# The paper's own form, one product an expert after the other, and grouped products, with ghosts.
+run_skip_peer() {
+  local form
+  for form in loop grouped; do
+    peer medium "$1/medium-skip-$form.json" --mode eager --experts $form --skip-token --local-experts "$(experts medium)" --micro-batch-sequences 1 || return
+  done
+}
 run_sanitizer() {  # checks the tests of our kernels for invalid memory accesses and for races in shared memory
   local tool tests slow=
   [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
@@ -130,20 +165,20 @@ run_compiled() { peer medium "$1/medium-compiled.json" "${compiled[@]}" --expert
 run_compiled16() {
   peer large "$1/large-16-compiled.json" "${compiled[@]}" --layers "$deep" --experts grouped --micro-batch-sequences 1
 }
-at_two_depths() {  # MODEL FOLDER MICRO-BATCHES
+at_two_depths() {  # MODEL FOLDER MICRO-BATCHES [DEPTHS]
   local depth
-  for depth in $depths; do
+  for depth in ${4:-$depths}; do
     ours "$1" "$2/$1-$depth-layers.json" --layers "$depth" --local-experts "$(experts "$1")" --micro-batch-sequences "$3" || return
   done
 }
 # The times that composed and interpolated times are compared with. Stage medium times the whole medium model.
 run_composition() {
-  at_two_depths medium "$1" 1 && ours medium "$1/medium-held-out.json" --local-experts "$held_out" --micro-batch-sequences 1 &&
+  at_two_depths medium "$1" 1 "${depths/18/8}" && ours medium "$1/medium-held-out.json" --local-experts "$held_out" --micro-batch-sequences 1 &&
     ours large "$1/large-16-layers.json" --layers "$deep" --local-experts "$(experts large)" --micro-batch-sequences 1
 }
 run_large() { at_two_depths large "$1" "$(batches large)"; }
 run_xl() { at_two_depths xl "$1" "$(batches xl)"; }
-run_xxl() { at_two_depths xxl "$1" "$(batches xxl)"; }
+run_xxl() { at_two_depths xxl "$1" "$(batches xxl)" "${depths/18/8}"; }
 
 if [ -n "$list" ]; then
   for stage in "${stages[@]}"; do printf '%-9s at most %s s\n' "${stage%:*}" "${stage#*:}"; done
@@ -151,7 +186,17 @@ if [ -n "$list" ]; then
 fi
 
 [ -x "$train" ] || fail "--bin: got \"$bin\", without fomoe-train; expected the folder of the built programs; for example --bin build/release/bin"
-[ -n "$torch_lib" ] || fail "$python cannot import torch; expected a Python with PyTorch; for example PYTHON=.venv/bin/python3 $0 …"
+[ -n "$torch_lib$pack" ] || fail "$python cannot import torch; expected a Python with PyTorch; for example PYTHON=.venv/bin/python3 $0 …"
+if [ -n "$pack" ]; then
+  mkdir -p "$pack/lib" || fail "--pack: got \"$pack\"; expected a folder that can be created; for example --pack gpu-kit"
+  for program in fomoe-train fomoe fomoe-wan test_gpu bench_kernels; do
+    strip -o "$pack/$program" "$bin/$program" || fail "--bin: got \"$bin\", without $program; expected the folder of the built programs"
+  done
+  # fomoe's libraries are Debian packages, which the GPU machine lacks; those of the C library are on every Linux
+  ldd "$bin/fomoe" | awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|libpthread|libgcc_s|libstdc\+\+)\.so/ {print $3}' | xargs -I{} cp -L {} "$pack/lib/"
+  du -shL "$pack"
+  exit 0
+fi
 mkdir -p "$output" || fail "--output: got \"$output\"; expected a folder that can be created; for example --output gpu-measurements"
 
 status_file=$output/status.csv
@@ -195,8 +240,8 @@ for stage in "${stages[@]}"; do
   launches=off
   if [ -e "$output/graph/small-by-graph.json" ] || [ -e "$output/graph.part/small-by-graph.json" ]; then launches=auto; fi
   # timeout starts a process group of its own, so that the limit also ends the children.
-  export -f model twin_model experts batches ours peer at_two_depths "run_$name"
-  export bin train python rehearse device depths tiny deep graphs held_out launches
+  export -f model twin_model experts batches ours peer at_two_depths at_once "run_$name"
+  export bin train python rehearse device depths tiny deep whole graphs held_out skip_batches launches
   steps_text="${steps[*]}" compiled_text="${compiled[*]}" timeout -k 5 "$limit" bash -c \
     'read -ra steps <<<"$steps_text"; read -ra compiled <<<"$compiled_text"; run_'"$name"' "$1"' _ "$output/$name.part" \
     >"$output/$name.part/log.txt" 2>&1
@@ -218,7 +263,7 @@ if [ $worst -eq 0 ]; then
   printf 'All stages are complete. To compute the profiles of the deep presets:\n'
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
     "$output" "${depths% *}" "$output" "${depths#* }"
-  printf '  and the same for xl with --layers 256 and xxl with --layers 512\n'
+  printf '  and the same for xl with --layers 256, and for xxl with --layers 512 from %s\n' "its own two depths"
   printf 'To print the results with their goals: experiments/gpu_summary.py %s\n' "$output"
 fi
 exit $worst

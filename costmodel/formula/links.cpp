@@ -45,9 +45,10 @@ struct Flow {
 };
 
 // When flows of `bytes` each end that share a port fairly (max-min): a flow that cannot use its equal part
-// leaves the rest of it to the others.
+// leaves the rest of it to the others. Each step of the loop ends a flow or starts one, whatever rounding does: a
+// flow whose own end is the next event has ended then, even if that end is not later than now in floating point.
 std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double port_bytes_per_s) {
-  std::vector<double> left(flows.size(), bytes), ends, rate(flows.size(), 0);
+  std::vector<double> left(flows.size(), bytes), ends, rate(flows.size(), 0), own_end_s(flows.size(), 0);
   for (const Flow& flow : flows) ends.push_back(flow.start_s);
   std::vector<std::size_t> by_rate(flows.size());
   std::iota(by_rate.begin(), by_rate.end(), 0);
@@ -62,7 +63,8 @@ std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double 
       if (running(k)) {
         rate[k] = std::min(flows[k].alone_bytes_per_s, free_bytes_per_s / static_cast<double>(sharing--));
         free_bytes_per_s -= rate[k];
-        next_s = std::min(next_s, now_s + left[k] / rate[k]);
+        own_end_s[k] = now_s + left[k] / rate[k];
+        next_s = std::min(next_s, own_end_s[k]);
       } else if (left[k] > 0) {
         next_s = std::min(next_s, flows[k].start_s);
       }
@@ -71,7 +73,8 @@ std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double 
     for (const std::size_t k : by_rate) {
       if (!running(k)) continue;
       left[k] -= rate[k] * (next_s - now_s);
-      if (left[k] > 1e-9 * bytes) continue;  // flows that end together differ by rounding
+      // flows that end together differ by rounding
+      if (own_end_s[k] > next_s && left[k] > 1e-9 * bytes) continue;
       left[k] = 0;
       ends[k] = next_s;
     }

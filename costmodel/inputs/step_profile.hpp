@@ -26,6 +26,9 @@ struct ProfilePoint {
   bool skip_token = false;         // the router scores all N_e experts and skips the absent ones
   std::int64_t peak_memory_bytes = 0;
   std::vector<StepSample> samples;
+  /// Seconds in which the gradients of one micro-batch are added to the sums of a step of several; empty: not
+  /// measured. The samples are steps of one micro-batch, which need no such sums.
+  std::optional<double> accumulation_s = std::nullopt;
 };
 
 /// Activation checkpointing of the run whose steps were timed. The timed backward pass includes what it

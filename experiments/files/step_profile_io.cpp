@@ -64,12 +64,13 @@ Json origin_json(const costmodel::ProfileOrigin& origin) {
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
   const JsonObject reader(
       path, kProfile, where, json,
-      {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes", "samples"});
+      {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes", "samples", "accumulation_s"});
   costmodel::ProfilePoint point;
   point.micro_batch_sequences = reader.count("micro_batch_sequences", 1);
   point.local_experts = reader.count("local_experts", 0);
   point.skip_token = reader.boolean("skip_token");
   point.peak_memory_bytes = reader.count("peak_memory_bytes", 0);
+  if (reader.has("accumulation_s")) point.accumulation_s = reader.seconds("accumulation_s");
   for (const Json& sample : reader.filled_array("samples")) {
     const JsonObject times(path, kProfile, fmt::format("{}.samples[{}]", where, point.samples.size()), sample,
                            {"forward_s", "backward_s", "optimizer_s"});
@@ -125,6 +126,7 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
                       {"skip_token", point.skip_token},
                       {"peak_memory_bytes", point.peak_memory_bytes},
                       {"samples", samples}});
+    if (point.accumulation_s) points.back()["accumulation_s"] = *point.accumulation_s;
   }
   Json document = {{"schema", kProfile.schema},
                    {"model", exact_shape_json(profile.model)},

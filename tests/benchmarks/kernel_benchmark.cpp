@@ -8,7 +8,8 @@
 // Tiny sizes, also without a GPU, where the kernels are loops on one core:
 //   bench_kernels --rehearse --output -
 //
-// A time is the median of several calls after warm-up. Figures depend on the machine, so this is not a test.
+// A time is the median of several measurements after warm-up, each of several calls in a row, so that the GPU does
+// not wait for the host between them. Figures depend on the machine, so this is not a test.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -20,6 +21,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platforms/support/atomic_file.hpp"
@@ -29,6 +31,7 @@
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
 #include "trainer/kernels/rotary/rotary.hpp"
 #include "trainer/kernels/route/route.hpp"
+#include "trainer/model/cross_entropy.hpp"
 #include "trainer/model/moe.hpp"
 #include "trainer/model/moe_rows.hpp"
 #include "trainer/optimizer/outer_optimizer.hpp"
@@ -66,15 +69,16 @@ struct Bench {
     DeviceGraph graph(cuda && by_graph ? graph_pool(at::Device(at::kCUDA, 0)) : nullptr);
     for (int i = 0; i < DeviceGraph::kPlainCalls; ++i) graph.plain(work);
     graph.launch(work);
+    constexpr int kCallsInARow = 8;
     std::vector<double> times;
     for (int i = 0; i < (rehearse ? 3 : 20); ++i) {
       if (cuda) {
         at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
         begin.record();
-        graph.launch(work);
+        for (int call = 0; call < kCallsInARow; ++call) graph.launch(work);
         end.record();
         end.synchronize();
-        times.push_back(1e-3 * static_cast<double>(begin.elapsed_time(end)));
+        times.push_back(1e-3 * static_cast<double>(begin.elapsed_time(end)) / kCallsInARow);
       } else {
         const auto begin = std::chrono::steady_clock::now();
         work();
@@ -113,9 +117,90 @@ struct Bench {
 
 void copy(Bench& bench) {
   const std::int64_t bytes = bench.rehearse ? 1 << 16 : std::int64_t{1} << 30;
-  const at::Tensor from = at::zeros({bytes}, bench.options(at::kByte));
+  const at::Tensor from = at::empty({bytes}, bench.options(at::kByte)).random_();
   at::Tensor to = at::empty_like(from);
   bench.add("copy", "library", {{"bytes", bytes}}, 2.0 * static_cast<double>(bytes), [&] { to.copy_(from); });
+}
+
+// Payloads leave a GPU and come back to it. Copies from and to pageable memory go through a buffer of the driver.
+void staging(Bench& bench) {
+  const std::int64_t bytes = bench.rehearse ? 1 << 16 : std::int64_t{1} << 28;
+  at::Tensor device = at::empty({bytes}, bench.options(at::kByte)).random_();
+  for (const bool pinned : {true, false}) {
+    if (pinned && !bench.cuda) continue;
+    at::Tensor host = at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(pinned));
+    host.fill_(1);
+    const json shape = {{"bytes", bytes}, {"pinned", pinned}};
+    const bool by_graph = std::exchange(bench.by_graph, false);  // a pageable copy cannot be recorded
+    bench.add("device to host", "library", shape, static_cast<double>(bytes), [&] { host.copy_(device, pinned); });
+    bench.add("host to device", "library", shape, static_cast<double>(bytes), [&] { device.copy_(host, pinned); });
+    bench.by_graph = by_graph;
+  }
+}
+
+// The parts of a layer that are LibTorch's: the products of attention, attention by each of its back ends, and
+// the choice of experts.
+void attention(Bench& bench, std::int64_t sequences, std::int64_t length, std::int64_t heads, std::int64_t head) {
+  const std::int64_t tokens = sequences * length, d = heads * head;
+  const json shape = {{"sequences", sequences}, {"length", length}, {"heads", heads}, {"d_head", head}};
+  const double root = std::sqrt(static_cast<double>(d));
+  const auto product = [](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
+    return {at::mm(in[0], in[1])};
+  };
+  bench.add_with_gradients("q, k and v product", "library", shape, 0, 0,
+                           {at::randn({tokens, d}, bench.bf16()), at::randn({d, 3 * d}, bench.bf16()) / root}, product);
+  bench.add_with_gradients("output product", "library", shape, 0, 0,
+                           {at::randn({tokens, d}, bench.bf16()), at::randn({d, d}, bench.bf16()) / root}, product);
+
+  auto& context = at::globalContext();
+  const auto use = [&](bool flash, bool efficient, bool cudnn, bool math) {
+    context.setSDPUseFlash(flash);
+    context.setSDPUseMemEfficient(efficient);
+    context.setSDPUseCuDNN(cudnn);
+    context.setSDPUseMath(math);
+  };
+  std::vector<at::Tensor> heads_of_all;
+  for (int i = 0; i < 3; ++i) heads_of_all.push_back(at::randn({sequences, heads, length, head}, bench.bf16()));
+  for (const std::string back_end : {"flash", "efficient", "cudnn"}) {
+    if (!bench.cuda && back_end != "flash") continue;  // the CPU has one
+    bench.attempt([&] {
+      use(back_end == "flash", back_end == "efficient", back_end == "cudnn", !bench.cuda);
+      bench.add_with_gradients("attention, " + back_end, "library", shape, 0, 0, heads_of_all,
+                               [](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
+                                 return {at::scaled_dot_product_attention(in[0], in[1], in[2], {}, 0, true)};
+                               });
+    });
+  }
+  use(true, true, true, true);
+}
+
+void router(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t scored, std::int64_t chosen) {
+  const json shape = {{"tokens", tokens}, {"d", d}, {"experts", scored}, {"active_experts", chosen}};
+  const at::Tensor x = at::randn({tokens, d}, bench.bf16()),
+                   weight = at::randn({d, scored}, bench.bf16()) / std::sqrt(static_cast<double>(d));
+  const at::Tensor scores = at::mm(x, weight);
+  const at::Tensor expert = std::get<1>(scores.topk(chosen, 1)).flatten();
+  bench.add("router product", "library", shape, 0, [&] { at::mm(x, weight); });
+  bench.add("top-k of scores", "library", shape, 0, [&] { scores.topk(chosen, 1); });
+  bench.add("route", "own", shape, 0, [&] { route(expert, scored); });
+  bench.add("count of choices", "library", shape, 0, [&] {
+    at::zeros({scored}, expert.options()).scatter_add_(0, expert, at::ones_like(expert));
+  });
+}
+
+// Unembedding, loss and their gradients, which the forward pass computes; and the gradient of the lookup.
+void head(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t vocabulary) {
+  const json shape = {{"tokens", tokens}, {"d", d}, {"vocabulary", vocabulary}};
+  const at::Tensor padded = at::randn({padded_vocabulary(vocabulary), d}, bench.bf16()).mul_(0.02);
+  padded.narrow(0, vocabulary, padded.size(0) - vocabulary).zero_();
+  const at::Tensor embedding = padded.narrow(0, 0, vocabulary).detach().requires_grad_(),
+                   hidden = at::randn({tokens, d}, bench.bf16()).requires_grad_(),
+                   targets = at::randint(vocabulary, {tokens}, bench.options(at::kLong));
+  bench.add("unembedding and loss with gradients", "library", shape, 0,
+            [&] { linear_cross_entropy(hidden, embedding, targets, 0, {}, 1, padded); });
+  const at::Tensor rows = at::randn({tokens, d}, bench.bf16());
+  at::Tensor sum = at::zeros_like(padded);
+  bench.add("gradient of the lookup", "library", shape, 0, [&] { sum.index_put_({targets}, rows, /*accumulate=*/true); });
 }
 
 void peri_norms(Bench& bench, std::int64_t tokens, std::int64_t d) {
@@ -264,6 +349,10 @@ int run(const std::vector<std::string>& arguments) {
   at::manual_seed(1);
   bench.attempt([&] { copy(bench); });
   if (bench.rehearse) {
+    bench.attempt([&] { staging(bench); });
+    bench.attempt([&] { attention(bench, 1, 16, 2, 32); });
+    bench.attempt([&] { router(bench, 16, 64, 8, 2); });
+    bench.attempt([&] { head(bench, 16, 64, 100); });
     bench.attempt([&] { peri_norms(bench, 16, 64); });
     bench.attempt([&] { rotary(bench, 1, 16, 2, 32); });
     bench.attempt([&] { experts(bench, 16, 64, 32, 8, 2); });
@@ -271,6 +360,14 @@ int run(const std::vector<std::string>& arguments) {
     bench.attempt([&] { outer_steps(bench, 8192); });
     bench.attempt([&] { adam_steps(bench, 8192); });
   } else {
+    bench.attempt([&] { staging(bench); });
+    bench.attempt([&] { attention(bench, 4, 2048, 8, 64); });
+    bench.attempt([&] { attention(bench, 4, 2048, 16, 64); });
+    bench.attempt([&] { attention(bench, 2, 2048, 32, 64); });
+    bench.attempt([&] { router(bench, 8192, 512, 16, 4); });
+    bench.attempt([&] { router(bench, 8192, 1024, 32, 8); });
+    bench.attempt([&] { router(bench, 8192, 2048, 64, 16); });
+    for (const std::int64_t d : {512, 1024, 2048}) bench.attempt([&] { head(bench, 8192, d, 200'019); });
     for (const std::int64_t d : {1024, 2048, 4096}) bench.attempt([&] { peri_norms(bench, 16384, d); });
     bench.attempt([&] { rotary(bench, 8, 2048, 16, 128); });
     bench.attempt([&] { experts(bench, 16384, 512, 128, 16, 4); });

@@ -100,7 +100,7 @@ class TimedSteps {
   void start() {
     StepClock& clock = clocks_[static_cast<std::size_t>(started_++ % 2)];
     clock.mark(0);
-    run(forward_, [this] { loss_ = model_->loss(batch_.tokens, batch_.targets); });
+    run(forward_, [this] { loss_ = model_->loss(batch_.tokens, batch_.targets, &routing_); });
     clock.mark(1);
     run(backward_, [this] { loss_.backward(); });
     clock.mark(2);
@@ -117,12 +117,47 @@ class TimedSteps {
   Model* model_;
   AdamW optimizer_;
   RandomBatch batch_;
+  Routing routing_;  // a training counts the choices of the router too
   std::int64_t started_ = 0, sampled_ = 0;
   std::array<StepClock, 2> clocks_;
   std::shared_ptr<GraphPool> pool_;
   at::Tensor loss_;
   DeviceGraph forward_, backward_, update_;
 };
+
+/// Median seconds in which the gradients of a micro-batch are added to the sums of a step of several, which
+/// have the dtype of the masters (see add_gradient). The compute copies stand for the gradients: they have
+/// the same sizes and dtypes. Empty if the sums do not fit into the device's memory.
+std::optional<double> accumulation_s(const Model& model, Launches launches) {
+  constexpr std::size_t kTimes = 5;
+  const bool cuda = model.options().device.is_cuda();
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> sums, gradients;
+  try {
+    for (const Parameter& parameter : model.parameters()) {
+      gradients.push_back(parameter.compute.detach());
+      sums.push_back(at::zeros_like(parameter.master.detach()));
+    }
+  } catch (const c10::OutOfMemoryError&) {
+    return std::nullopt;
+  }
+  const auto add = [&] {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i].add_(gradients[i]);
+  };
+  DeviceGraph graph(launches == Launches::by_graph ? graph_pool(model.options().device) : nullptr);
+  for (int i = 0; i < DeviceGraph::kPlainCalls; ++i) graph.plain(add);
+  graph.launch(add);
+  std::vector<double> times;
+  for (std::size_t i = 0; i < kTimes; ++i) {
+    StepClock clock(cuda);
+    clock.mark(0);
+    graph.launch(add);
+    for (const std::size_t mark : {1, 2, 3}) clock.mark(mark);
+    times.push_back(clock.sample().forward_s);
+  }
+  std::nth_element(times.begin(), times.begin() + kTimes / 2, times.end());
+  return times[kTimes / 2];
+}
 
 double seconds(const StepSample& sample) { return sample.forward_s + sample.backward_s + sample.optimizer_s; }
 
@@ -147,7 +182,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   TimedSteps steps(model, random_batch(options.model, sequences, model_options.device), options.launches);
   for (std::int64_t i = 0; i < steps.setup_steps() + options.warmup; ++i) steps.next();
 
-  ProfilePoint point{sequences, held, options.skip_token, 0, {}};
+  ProfilePoint point{sequences, held, options.skip_token, 0, {}, {}};
   double spent = 0;
   for (std::int64_t i = 0; i < options.steps; ++i) {
     if (i >= kFewestSteps && spent >= options.time_budget_s) {
@@ -160,6 +195,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   }
   steps.finish();
   point.peak_memory_bytes = peak_memory_bytes(cuda);
+  point.accumulation_s = accumulation_s(model, options.launches);
   return point;
 }
 

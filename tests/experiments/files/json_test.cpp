@@ -29,7 +29,7 @@ costmodel::StepProfile sample_profile() {
   profile.versions = "none";
   profile.measured_at = "2025-01-02T03:04:05Z";
   profile.points.push_back({4, 8, false, 123456789012, {{0.1, 0.2, 0.3}, {1.0 / 3, 2.0 / 3, 1e-9}}});
-  profile.points.push_back({8, 4, true, 0, {{0, 5e-324, 1e300}}});
+  profile.points.push_back({8, 4, true, 0, {{0, 5e-324, 1e300}}, 0.0625});
   return profile;
 }
 
