@@ -26,7 +26,8 @@ inline bool links_differ(const Platform& platform) {
   each_path(platform, [&](int /*from*/, int /*to*/, const Path& path) {
     const Path& other = platform.path(0, 1);
     differ = differ || path.latency_s != other.latency_s ||
-             path.bandwidth_bytes_per_s != other.bandwidth_bytes_per_s;
+             path.bandwidth_bytes_per_s != other.bandwidth_bytes_per_s ||
+             path.connection_bytes_per_s != other.connection_bytes_per_s;
   });
   return differ;
 }

@@ -16,6 +16,9 @@ struct Path {
   double latency_s = 0;                       // one way
   double bandwidth_bytes_per_s = kUnlimited;  // rate of the path itself, which no other path shares
   int shared = -1;                            // index in Platform::shared_sets; negative if it has none
+  /// What one connection carries at most, as it was measured: its buffers and windows may limit it long before
+  /// the links do.
+  double connection_bytes_per_s = kUnlimited;
   friend bool operator==(const Path&, const Path&) = default;
 };
 
@@ -48,7 +51,7 @@ class Paths {
   [[nodiscard]] int sites() const { return static_cast<int>(sites_); }
 
  private:
-  using Key = std::tuple<double, double, int>;
+  using Key = std::tuple<double, double, int, double>;
 
   std::size_t sites_ = 0;
   std::vector<Path> kinds_;             // one for all pairs, one for each kind, or [from · sites + to]

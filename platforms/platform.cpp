@@ -81,6 +81,7 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
   platform.shared_links = measured.shared_links;
   platform.shared_sets = measured.shared_sets;
   platform.provenance = measured.provenance;
+  platform.measured_connections = measured.measured_connections;
   std::vector<int> like;
   std::vector<int> copies(measured.sites.size(), 0);
   for (int i = 0; i < count; ++i) {
@@ -107,6 +108,7 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
 
 Platform with_gateways(Platform platform, int gateways) {
   Platform many = scaled_bandwidth(platform, gateways);
+  many.paths.change_all([&](Path& path) { path.connection_bytes_per_s *= gateways; });
   for (std::size_t link = 0; link < many.shared_links.size(); ++link) {
     if (!many.shared_links[link].per_flow) many.shared_links[link] = platform.shared_links[link];
   }

@@ -110,6 +110,10 @@ constexpr Input kInputs[] = {
      [](Scenario& s, double f) {
        return s.network.tcp_window_bytes ? scale(*s.network.tcp_window_bytes, f) : 1;
      }},
+    {"network_model.send_buffer",
+     [](Scenario& s, double f) {
+       return s.network.send_buffer_bytes ? scale(*s.network.send_buffer_bytes, f) : 1;
+     }},
     {"network_model.loss_rate",
      [](Scenario& s, double f) { return s.network.loss_rate ? scale(*s.network.loss_rate, f) : 1; }},
     {"network_model.jitter", [](Scenario& s, double f) { return scale(s.network.jitter_s, f); }},

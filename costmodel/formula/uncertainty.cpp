@@ -25,6 +25,11 @@ double compute_change_s(const Scenario& scenario, double factor) {
   return closed_form_wall_clock_s(with_compute(scenario, factor)) - closed_form_wall_clock_s(scenario);
 }
 
+bool is_composed(const Scenario& scenario) {
+  const StepProfile& profile = std::get<ProfiledCompute>(scenario.compute).profile;
+  return profile.origin && !profile.origin->composed.empty();
+}
+
 /// `slowest` is the scenario of the site whose steps decide.
 void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,
                         double answer_s) {
@@ -40,7 +45,9 @@ void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario
                   answer_s + compute_change_s(scenario, spread.mean_low / used_s),
                   answer_s + compute_change_s(scenario, spread.mean_high / used_s), "closed-form",
                   "the mean of " + std::to_string(point.samples.size()) +
-                      " measured steps of one micro-batch, by Student's t"});
+                      (is_composed(slowest) ? " steps of one micro-batch, each composed of a step of either depth"
+                                            : " measured steps of one micro-batch") +
+                      ", by Student's t"});
 }
 
 void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,

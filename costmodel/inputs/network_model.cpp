@@ -4,6 +4,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "platforms/each_path.hpp"
+
 namespace fomoe::costmodel {
 
 namespace {
@@ -50,6 +52,7 @@ NetworkModel linux_host() {
   network.bandwidth_efficiency = 0.949;
   network.initial_window_bytes = 10 * 1448;
   network.idle_restart = true;
+  network.send_buffer_bytes = 4.0 * 1024 * 1024;
   return network;
 }
 
@@ -64,11 +67,21 @@ double loss_window_bytes(const NetworkModel& network, double round_trip_s) {
   return network.segment_bytes * segments;
 }
 
-double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s) {
-  if (round_trip_s <= 0) return platforms::kUnlimited;
-  const double window_bytes = std::min(network.tcp_window_bytes.value_or(platforms::kUnlimited),
-                                       loss_window_bytes(network, round_trip_s));
-  return network.streams * window_bytes / round_trip_s;
+double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s, double connection_bytes_per_s) {
+  if (round_trip_s <= 0) return network.streams * connection_bytes_per_s;
+  double window_bytes = std::min(network.tcp_window_bytes.value_or(platforms::kUnlimited),
+                                 loss_window_bytes(network, round_trip_s));
+  if (connection_bytes_per_s == platforms::kUnlimited && network.send_buffer_bytes)
+    window_bytes = std::min(window_bytes, kBufferInFlight * *network.send_buffer_bytes);
+  return network.streams * std::min(connection_bytes_per_s, window_bytes / round_trip_s);
+}
+
+bool limits_connections(const NetworkModel& network, const platforms::Platform& platform) {
+  bool limited = network.send_buffer_bytes.has_value();
+  platforms::each_path(platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
+    limited = limited || path.connection_bytes_per_s < platforms::kUnlimited;
+  });
+  return limited;
 }
 
 double slow_start_s(const NetworkModel& network, double window_bytes, double bytes, double bytes_per_s,
@@ -118,6 +131,9 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
   if (network.tcp_window_bytes)
     terms.push_back({"tcp_window", text_of("TCP windows limit the rate of a flow to ", network.streams, " × ",
                                            *network.tcp_window_bytes, " B ÷ round trip")});
+  if (network.send_buffer_bytes)
+    terms.push_back({"send_buffer", text_of("send buffers limit the rate of a flow to ", network.streams,
+                                            " × 2/3 × ", *network.send_buffer_bytes, " B ÷ round trip")});
   if (network.congestion_control == CongestionControl::bbr)
     terms.push_back(
         {"congestion_control",

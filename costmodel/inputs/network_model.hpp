@@ -51,6 +51,7 @@ struct NetworkModel {
   // connections.
   int streams = 1;
   std::optional<double> tcp_window_bytes;      // maximum window of one stream
+  std::optional<double> send_buffer_bytes;     // largest send buffer of one stream's socket
   std::optional<double> loss_rate;             // share of the segments that is lost
   double segment_bytes = 1460;                 // segment size for the loss_rate formula
   std::optional<double> initial_window_bytes;  // initial window of one stream; switches slow start on
@@ -80,9 +81,20 @@ inline constexpr double kMostBbrLoss = 0.15;
 /// latency_factor.
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network);
 
+/// Share of its send buffer that a Linux socket has in flight at most. A socket that was full takes data again
+/// when the free space is at least half of the space in use (sk_stream_is_writeable in the kernel's
+/// include/net/sock.h), that is when at most 2/3 of the buffer are in use.
+inline constexpr double kBufferInFlight = 2.0 / 3;
+
 /// Upper bound of one flow's rate on idle links, in bytes per second; unlimited if no term is switched on:
-///   streams · min(window, loss_window_bytes()) ÷ RTT
-double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
+///   streams · min(window, 2/3 · send buffer, loss_window_bytes()) ÷ RTT
+/// What one connection was measured to carry (`connection_bytes_per_s`, see platforms::Path) includes the effect
+/// of its buffers: if it is known, it replaces the term of the send buffer.
+double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s,
+                            double connection_bytes_per_s = platforms::kUnlimited);
+
+/// Whether send buffers, or what connections were measured to carry, limit flows of the platform.
+bool limits_connections(const NetworkModel& network, const platforms::Platform& platform);
 
 /// The network model of an ordinary Linux host:
 ///   bandwidth_efficiency 0.949: of the 1526 bytes that a segment and its share of the acknowledgements of
@@ -90,6 +102,8 @@ double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 ///     opposite direction take, 1448 are payload (IPv4 and TCP with timestamps, a packet size of 1500 bytes)
 ///   initial_window 10 segments (RFC 6928)
 ///   idle_restart, Linux's default (net.ipv4.tcp_slow_start_after_idle)
+///   send_buffer 4 MiB, to which Linux enlarges the send buffer of a socket by default (net.ipv4.tcp_wmem in
+///     the kernel's Documentation/networking/ip-sysctl.rst)
 NetworkModel linux_host();
 
 /// Mean window in bytes that random losses leave to one connection, with the loss rate p and segments of

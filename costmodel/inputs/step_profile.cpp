@@ -1,6 +1,7 @@
 #include "costmodel/inputs/step_profile.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "costmodel/math/quantiles.hpp"
@@ -23,6 +24,32 @@ std::string measured_batches(const StepProfile& profile, bool skip_token) {
 }
 
 }  // namespace
+
+bool disturbed(const ProfilePoint& point) {
+  constexpr double kMostWaited = 0.05;
+  return point.waited_share.value_or(0) > kMostWaited;
+}
+
+std::string disturbed_text(const StepProfile& profile) {
+  std::size_t points = 0;
+  double most = 0;
+  for (const ProfilePoint& point : profile.points) {
+    if (!disturbed(point)) continue;
+    ++points;
+    most = std::max(most, *point.waited_share);
+  }
+  if (points == 0) return {};
+  return "the step times of " + profile.source + " were disturbed: at " + std::to_string(points) + " of " +
+         std::to_string(profile.points.size()) + " points threads waited for a core, up to " +
+         std::to_string(std::lround(100 * most)) + " % of the time, because of other programs or a CPU quota";
+}
+
+std::string superseded_text(const StepProfile& profile) {
+  if (!profile.superseded) return {};
+  const auto& [date, reason, difference] = *profile.superseded;
+  return "the step times of " + profile.source + " are superseded since " + date + ": " + reason +
+         (difference.empty() ? "" : "; " + difference);
+}
 
 std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated) {
   const std::string taken = profile.device_name + ", " + profile.dtype + ", " + profile.measured_at;

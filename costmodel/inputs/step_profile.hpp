@@ -29,7 +29,14 @@ struct ProfilePoint {
   /// Seconds in which the gradients of one micro-batch are added to the sums of a step of several; empty: not
   /// measured. The samples are steps of one micro-batch, which need no such sums.
   std::optional<double> accumulation_s = std::nullopt;
+  /// On a CPU: CPU time ÷ (elapsed time · threads) while the samples were taken, and the share of that time in
+  /// which threads wanted a core and had none, because of other programs or of a CPU quota. Empty: unknown.
+  std::optional<double> cpu_share = std::nullopt, waited_share = std::nullopt;
 };
+
+/// Whether the point's threads waited for cores so long that its times are not those of the model: a thread that
+/// waits makes all others wait at the end of each parallel loop.
+bool disturbed(const ProfilePoint& point);
 
 /// Activation checkpointing of the run whose steps were timed. The timed backward pass includes what it
 /// repeats. unstated: a profile of an earlier version, which does not say.
@@ -61,6 +68,13 @@ struct ProfileOrigin {
   std::string scaled;  // how the times were converted from another device; empty: they were measured here
 };
 
+/// States that these times are no longer what the same steps take, so that nobody plans with them unawares.
+struct Superseded {
+  std::string date;        // of the statement, "2026-11-26"
+  std::string reason;      // "measured before the embedding was padded"
+  std::string difference;  // what is known of it: "a step of the medium model now takes 71 ms instead of 138 ms"
+};
+
 struct StepProfile {
   ModelShape model;         // its sequence_length is the length that was timed
   std::string device_kind;  // "cpu" or "cuda"
@@ -72,8 +86,14 @@ struct StepProfile {
   /// The file of the profile, or the command that measured it.
   std::string source;
   std::optional<ProfileOrigin> origin = std::nullopt;  // empty: timed by `fomoe-train profile`
+  std::optional<Superseded> superseded = std::nullopt;
   std::vector<ProfilePoint> points;
 };
+
+/// A sentence that says by what the profile is superseded; empty if it is not.
+std::string superseded_text(const StepProfile& profile);
+/// A sentence that says which points were disturbed; empty if none was.
+std::string disturbed_text(const StepProfile& profile);
 
 /// The report's statement about step times from this profile and their assumptions. They are "measured"
 /// unless they were scaled from another device or `extrapolated` from other expert counts.

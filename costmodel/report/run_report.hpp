@@ -135,6 +135,7 @@ struct RunReport {
   /// Says that the state exceeds the memory of a site's GPUs, and how it would fit. Empty if it fits or if no
   /// GPU memory is given.
   std::string memory_problem;
+  std::vector<std::string> warnings;  // what to know before the numbers, as sentences
   std::vector<Provenance> provenance;
   std::vector<std::string> notes;
 };

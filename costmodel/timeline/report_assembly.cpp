@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/compose/warnings.hpp"
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/math/replicas.hpp"
@@ -112,6 +113,7 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
     report.sites.push_back(row);
   }
   report.flops_per_token = flops_per_token(scenario).total();
+  if (const std::string note = fewer_connections(scenario); !note.empty()) report.notes.push_back(note);
   if (const std::string note = unequal_steps(scenario); !note.empty()) report.notes.push_back(note);
   report.efficiency = run_efficiency(scenario);
   report.provenance = compute_provenance(scenario);
@@ -127,6 +129,7 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
   report.provenance.push_back(memory_provenance(AtSite(scenario, fullest_site(scenario))));
   report.memory_problem = memory_problem(scenario);
+  report.warnings = warnings_about(scenario);
   return report;
 }
 

@@ -74,6 +74,24 @@ Links links_of(const platforms::Platform& platform) {
   return links;
 }
 
+/// Says that send buffers limit flows of the scenario: those of the compared runs were so large that they did not.
+/// Empty if they do not limit any.
+std::string limited_by_buffers(const costmodel::Scenario& scenario) {
+  if (!scenario.network.send_buffer_bytes) return "";
+  costmodel::NetworkModel buffers;
+  buffers.send_buffer_bytes = scenario.network.send_buffer_bytes;
+  buffers.streams = scenario.network.streams;
+  const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
+  double least_share = 1;
+  platforms::each_path(platform, [&](int from, int to, const platforms::Path& path) {
+    const double cap = costmodel::flow_cap_bytes_per_s(buffers, path.latency_s + platform.path(to, from).latency_s);
+    least_share = std::min(least_share, cap / platform.route_bytes_per_s(from, to));
+  });
+  if (least_share >= 1) return "";
+  return fmt::format("send buffers limit a flow to {} of its links' rate: those of the compared runs limited none",
+                     human_percent(least_share));
+}
+
 /// The name of the network terms in the CSV; empty if no runs were predicted with such terms.
 std::string terms_of(const costmodel::NetworkModel& network) {
   const costmodel::NetworkModel linux_terms = costmodel::linux_host();
@@ -88,8 +106,8 @@ std::string terms_of(const costmodel::NetworkModel& network) {
   if (network.bandwidth_efficiency != linux_terms.bandwidth_efficiency ||
       network.initial_window_bytes != linux_terms.initial_window_bytes || !network.idle_restart)
     return "";
-  if (only({"initial_window", "congestion_control"})) return "linux";
-  return only({"initial_window", "congestion_control", "payload_rate"}) ? "fitted" : "";
+  if (only({"initial_window", "congestion_control", "send_buffer"})) return "linux";
+  return only({"initial_window", "congestion_control", "send_buffer", "payload_rate"}) ? "fitted" : "";
 }
 
 std::string in_words(const std::string& terms) {
@@ -127,6 +145,7 @@ std::vector<std::string> outside_of_validation(const costmodel::RunReport& repor
     compare("link rate", "bytes_per_s", links.bytes_per_s, rate);
     compare("latency", "latency_s", links.latency_s, human_time);
   }
+  if (const std::string line = limited_by_buffers(scenario); !line.empty()) lines.push_back(line);
   const double bytes = report.bytes_sent_per_site_per_round;
   compare("bytes sent per site and round", "bytes_sent_per_site_per_round", {bytes, bytes}, human_bytes);
   const auto& methods = envelope().methods;
@@ -164,27 +183,44 @@ std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario) {
   return std::nullopt;
 }
 
+std::string why_no_interval(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  if (!report.warnings.empty()) return "of the warnings above";
+  if (!outside_of_validation(report, scenario).empty())
+    return "the scenario lies outside of the conditions of these runs";
+  return "";
+}
+
 std::string accuracy_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   if (scenario.sites() < 2) return "";
   const std::optional<Accuracy> accuracy = accuracy_of(scenario);
   if (!accuracy) return "Accuracy: unknown, because no real run was predicted with these network terms\n";
-  const auto [low_s, high_s] = interval_s(*accuracy, report.wall_clock_s);
-  return fmt::format(
+  const std::string errors = fmt::format(
       "Accuracy: {} real runs with {} latencies, predicted {}, had errors of {:.1f} % (median), {:.1f} % "
       "(p95) "
-      "and {:.1f} % (worst); 95 % of such runs would take {} to {}\n",
+      "and {:.1f} % (worst)",
       accuracy->runs, accuracy->latencies, accuracy->terms, 100 * accuracy->median, 100 * accuracy->p95,
-      100 * accuracy->worst, human_time(low_s), human_time(high_s));
+      100 * accuracy->worst);
+  if (const std::string why = why_no_interval(report, scenario); !why.empty())
+    return fmt::format("{}; no interval is given, because {}\n", errors, why);
+  const auto [low_s, high_s] = interval_s(*accuracy, report.wall_clock_s);
+  return fmt::format("{}; 95 % of such runs would take {} to {}\n", errors, human_time(low_s),
+                     human_time(high_s));
 }
 
 scenario::Json accuracy_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   const std::optional<Accuracy> accuracy = accuracy_of(scenario);
   if (!accuracy) return nullptr;
-  const auto [low_s, high_s] = interval_s(*accuracy, report.wall_clock_s);
-  return {{"terms", accuracy->terms},       {"latencies", accuracy->latencies},
-          {"runs", accuracy->runs},         {"median_error", accuracy->median},
-          {"p95_error", accuracy->p95},     {"worst_error", accuracy->worst},
-          {"wall_clock_s", {low_s, high_s}}};
+  scenario::Json json = {{"terms", accuracy->terms},   {"latencies", accuracy->latencies},
+                         {"runs", accuracy->runs},     {"median_error", accuracy->median},
+                         {"p95_error", accuracy->p95}, {"worst_error", accuracy->worst}};
+  if (const std::string why = why_no_interval(report, scenario); !why.empty()) {
+    json["wall_clock_s"] = nullptr;
+    json["no_interval"] = why;
+  } else {
+    const auto [low_s, high_s] = interval_s(*accuracy, report.wall_clock_s);
+    json["wall_clock_s"] = {low_s, high_s};
+  }
+  return json;
 }
 
 }  // namespace fomoe::commands

@@ -32,11 +32,29 @@ void add_engine_options(po::options_description& options) {
       "the same two sites are merged)");
 }
 
+namespace {
+
+/// Says that a simulation will take long, and what is faster; once in a run of the program.
+void announce(const sim::SimulationSize& size) {
+  constexpr double kLong_s = 5;
+  static bool said = false;
+  if (said || size.seconds < kLong_s) return;
+  said = true;
+  message(fmt::format(
+      "simulating about {} flows, up to {} at a time; this can take {}, more with sensitivities. Faster: --engine "
+      "closed-form, --sensitivity none, --rounds 1, fewer sites or larger buckets; a ring has fewer flows at a time "
+      "than a direct exchange.",
+      human_count(size.flows), human_count(size.at_once), human_time(size.seconds)));
+}
+
+}  // namespace
+
 Engine read_engine(const po::variables_map& values) {
   Engine engine;
   engine.simulated =
       choice("--engine", values["engine"].as<std::string>(), {"simulated", "closed-form"}) == "simulated";
   engine.options.bundle = values.count("no-bundle") == 0;
+  engine.options.on_size = announce;
   if (values.count("rounds")) {
     const std::string text = values["rounds"].as<std::string>();
     std::int64_t rounds = 0;

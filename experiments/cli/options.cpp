@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
+#include "costmodel/compose/warnings.hpp"
 #include "experiments/cli/answer.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/text/suggest.hpp"
@@ -107,7 +109,17 @@ costmodel::Scenario read_scenario(const po::variables_map& values, const std::ve
   scenario::ReadOptions options;
   options.overrides = overrides_of(values);
   options.overrides.insert(options.overrides.end(), more.begin(), more.end());
-  return scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), options);
+  costmodel::Scenario read =
+      scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), options);
+  warn_about(read);
+  return read;
+}
+
+void warn_about(const costmodel::Scenario& scenario) {
+  static std::set<std::string> said;  // `solve`, `compare` and others read a scenario many times
+  for (const std::string& line : costmodel::warnings_about(scenario)) {
+    if (said.insert(line).second) message("warning: " + line);
+  }
 }
 
 Output::Output(const std::string& option, const std::string& path, const std::vector<std::string>& extensions)

@@ -52,6 +52,7 @@ void run_profile_compose(const Arguments& arguments) {
   const Output output("--output", (*values)["output"].as<std::string>(), {".json"});
   costmodel::StepProfile composed = step_profiles::composed_profile(
       scenario::read_step_profile(paths[0]), scenario::read_step_profile(paths[1]), layers);
+  if (const std::string text = superseded_text(composed); !text.empty()) message("warning: " + text);
   composed.source = "fomoe profile compose";
   for (const std::string& argument : arguments) composed.source += ' ' + argument;
   output.write(scenario::step_profile_json(composed));

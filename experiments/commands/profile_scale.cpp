@@ -57,6 +57,7 @@ void run_profile_scale(const Arguments& arguments) {
   const scenario::Accelerator& to = accelerator("--to", (*values)["to"].as<std::string>());
   const std::string path = (*values)["profile"].as<std::vector<std::string>>().front();
   const costmodel::StepProfile profile = scenario::read_step_profile(path);
+  if (const std::string text = superseded_text(profile); !text.empty()) message("warning: " + text);
   costmodel::StepProfile scaled =
       step_profiles::scaled_profile(profile, source_device(*values, profile.device_name), to);
   scaled.source = "fomoe profile scale";

@@ -211,6 +211,7 @@ void run_sweep(const Arguments& arguments) {
   request.end = request.grid.rows() * shard.index / shard.count;
 
   const std::optional<costmodel::Scenario> first = scenario_of(request, 0);  // need not be possible
+  if (first) warn_about(*first);
   if (first) {
     const std::string missing = left_out(*first, engine.simulated, false);
     if (!missing.empty()) message("the rows of a sweep leave out " + missing);

@@ -27,9 +27,10 @@ function renderFigures() {
   if (quality) list.push(tile("perplexity", perplexity(quality), quality.known ? quality.source : quality.reason, "quality"));
   else if (report.tokens_per_s) list.push(tile("throughput", humanCount(report.tokens_per_s) + " tokens/s", engine, "throughput"));
   byId("figures").replaceChildren(...list);
-  const problem = report.memory_problem || "";
-  byId("memory").hidden = !problem;
-  byId("memory").textContent = problem && "This scenario cannot run as configured: it " + problem;
+  const problems = (report.warnings || []).map((line) => `Warning: ${line}.`);
+  if (report.memory_problem) problems.push("This scenario cannot run as configured: it " + report.memory_problem);
+  byId("memory").hidden = problems.length === 0;
+  byId("memory").textContent = problems.join(" ");
   byId("status").textContent = statusText(formula, simulate);
 }
 
@@ -37,9 +38,9 @@ function statusText(formula, simulate) {
   const text = `${formula.label}, ${formula.sites} ${formula.sites === 1 ? "site" : "sites"} × ${formula.gpus_per_site} GPUs: `;
   if (!simulate) return text + (start.grid ? "closed form." : "closed form; the simulation is running …");
   const {accuracy} = simulate;
-  const sure = accuracy && accuracy.wall_clock_s && !simulate.validation_envelope?.length
+  const sure = accuracy && accuracy.wall_clock_s
     ? ` By the errors of ${accuracy.runs} real runs that were compared, 95 % of real runs would take ${humanTime(accuracy.wall_clock_s[0])} to ${humanTime(accuracy.wall_clock_s[1])}.`
-    : accuracy && accuracy.wall_clock_s ? " These settings lie outside of what was compared with real runs." : "";
+    : accuracy && simulate.validation_envelope?.length ? " These settings lie outside of what was compared with real runs." : "";
   return text + "simulated." + sure;
 }
 

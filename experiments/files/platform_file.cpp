@@ -30,6 +30,7 @@ class PlatformReader {
     platform_.name = top.text("name");
     source_ = top.text("source");
     given_origin_ = top.boolean("measured") ? Origin::measured : Origin::assumed;
+    if (top.has("connections")) platform_.measured_connections = top.small_count("connections");
     if (top.has("paths_csv")) measured_ = read_paths_csv(document_.beside(top.text("paths_csv")));
     read_links();
     read_sites();
@@ -234,6 +235,8 @@ class PlatformReader {
       platforms::Path path = covered_[position] ? platform_.path(from, to) : platforms::Path{};
       path.latency_s = reader.quantity("latency");
       if (reader.has("bandwidth")) path.bandwidth_bytes_per_s = reader.quantity("bandwidth");
+      if (reader.has("connection_bandwidth"))
+        path.connection_bytes_per_s = reader.quantity("connection_bandwidth");
       set(from, to, path);
       links_of_path_[{from, to}] = links_of(reader, "links");
       given_paths_ = true;

@@ -18,7 +18,7 @@ constexpr JsonKind kProfile = {"fomoe.step-profile/1", "profile", "a step profil
 const std::vector<std::string>& profile_keys() {
   static const std::vector<std::string> keys = {"schema",  "model",  "device_kind", "device_name",
                                                 "threads", "dtype",  "versions",    "measured_at",
-                                                "source",  "origin", "points"};
+                                                "source",  "origin", "superseded",  "points"};
   return keys;
 }
 
@@ -61,16 +61,24 @@ Json origin_json(const costmodel::ProfileOrigin& origin) {
           {"scaled", origin.scaled}};
 }
 
+costmodel::Superseded read_superseded(const std::string& path, const Json& json) {
+  const JsonObject reader(path, kProfile, "superseded", json, {"date", "reason", "difference"});
+  return {reader.text("date"), reader.text("reason"), reader.text("difference")};
+}
+
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
   const JsonObject reader(
       path, kProfile, where, json,
-      {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes", "samples", "accumulation_s"});
+      {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes", "samples", "accumulation_s",
+       "cpu_share", "waited_share"});
   costmodel::ProfilePoint point;
   point.micro_batch_sequences = reader.count("micro_batch_sequences", 1);
   point.local_experts = reader.count("local_experts", 0);
   point.skip_token = reader.boolean("skip_token");
   point.peak_memory_bytes = reader.count("peak_memory_bytes", 0);
   if (reader.has("accumulation_s")) point.accumulation_s = reader.seconds("accumulation_s");
+  if (reader.has("cpu_share")) point.cpu_share = reader.seconds("cpu_share");
+  if (reader.has("waited_share")) point.waited_share = reader.seconds("waited_share");
   for (const Json& sample : reader.filled_array("samples")) {
     const JsonObject times(path, kProfile, fmt::format("{}.samples[{}]", where, point.samples.size()), sample,
                            {"forward_s", "backward_s", "optimizer_s"});
@@ -96,6 +104,8 @@ costmodel::StepProfile profile_of(const std::string& path, const Json& json) {
   profile.measured_at = reader.text("measured_at");
   profile.source = path;
   if (reader.has("origin")) profile.origin = read_origin(path, reader.at("origin", "an object"));
+  if (reader.has("superseded"))
+    profile.superseded = read_superseded(path, reader.at("superseded", "an object"));
   for (const Json& point : reader.filled_array("points")) {
     profile.points.push_back(read_point(path, fmt::format("points[{}]", profile.points.size()), point));
   }
@@ -127,6 +137,8 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
                       {"peak_memory_bytes", point.peak_memory_bytes},
                       {"samples", samples}});
     if (point.accumulation_s) points.back()["accumulation_s"] = *point.accumulation_s;
+    if (point.cpu_share) points.back()["cpu_share"] = *point.cpu_share;
+    if (point.waited_share) points.back()["waited_share"] = *point.waited_share;
   }
   Json document = {{"schema", kProfile.schema},
                    {"model", exact_shape_json(profile.model)},
@@ -138,6 +150,10 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
                    {"measured_at", profile.measured_at},
                    {"source", profile.source}};
   if (profile.origin) document["origin"] = origin_json(*profile.origin);
+  if (profile.superseded)
+    document["superseded"] = {{"date", profile.superseded->date},
+                              {"reason", profile.superseded->reason},
+                              {"difference", profile.superseded->difference}};
   document["points"] = points;
   return to_text(document);
 }

@@ -38,6 +38,7 @@ Json finalist_json(const PlanAnswer& plan, const Finalist& finalist) {
   for (const platforms::Site& site : finalist.scenario.platform.sites) sites.push_back(site.name);
   return {{"method", finalist.method()},
           {"local_steps", finalist.steps_per_round()},
+          {"rounds", finalist.rounds()},
           {"expert_overlap", costmodel::effective_overlap(finalist.scenario)},
           {"placement", to_string(finalist.scenario.strategy.placement)},
           {"reshuffle_rounds", finalist.scenario.strategy.reshuffle_rounds},

@@ -145,7 +145,9 @@ std::string network_terms(const costmodel::NetworkModel& network) {
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                         const std::string& more) {
   const bool simulated = report.executor == "simulated";
-  std::string text = title(report, scenario);
+  std::string text;
+  for (const std::string& line : report.warnings) text += fmt::format("Warning: {}.\n", line);
+  text += (text.empty() ? "" : "\n") + title(report, scenario);
   if (!report.memory_problem.empty())
     text += fmt::format(
         "This scenario cannot run as configured: it {}.\nThe numbers below assume that it can.\n\n",

@@ -12,6 +12,7 @@
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/planner/simulated_finalist.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -200,6 +201,11 @@ class Decision {
 
 std::int64_t Finalist::steps_per_round() const {
   return planner::steps_per_round(*scenario.strategy.method, scenario.strategy.local_steps);
+}
+
+std::int64_t Finalist::rounds() const {
+  const std::int64_t steps = costmodel::optimizer_steps(scenario), each = steps_per_round();
+  return (steps + each - 1) / each;
 }
 
 Finalist base_line(const Scenario& base, const AnswerOptions& options) {

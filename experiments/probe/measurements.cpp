@@ -65,8 +65,13 @@ std::string path_table(const Measurements& measured, int from, int to) {
       milliseconds(round_trip.median / 2), milliseconds(round_trip.median), milliseconds(round_trip.least),
       milliseconds(round_trip.most), pair.round_trips_s.size(), rate(best.bytes_per_s.median),
       rate(best.bytes_per_s.least), rate(best.bytes_per_s.most), best.streams, best.streams == 1 ? "" : "s");
+  if (const auto one = pair.alone.find(1); one != pair.alone.end()) {
+    const Spread spread = spread_of(one->second);
+    text += fmt::format("connection_bandwidth = \"{}\"  # {} to {}, 1 stream\n", rate(spread.median),
+                        rate(spread.least), rate(spread.most));
+  }
   for (const auto& [streams, rates] : pair.alone) {
-    if (streams == best.streams) continue;
+    if (streams == best.streams || streams == 1) continue;
     const Spread spread = spread_of(rates);
     text += fmt::format("# {} stream{}: {} ({} to {})\n", streams, streams == 1 ? "" : "s",
                         rate(spread.median), rate(spread.least), rate(spread.most));
@@ -77,6 +82,17 @@ std::string path_table(const Measurements& measured, int from, int to) {
                         rate(spread.least), rate(spread.most));
   }
   return text;
+}
+
+/// The largest number of streams that gave the rate of some path.
+int most_streams(const Measurements& measured) {
+  int most = 1;
+  for (int from = 0; from < measured.size(); ++from) {
+    for (int to = 0; to < measured.size(); ++to) {
+      if (from != to) most = std::max(most, path_rate(measured, from, to).streams);
+    }
+  }
+  return most;
 }
 
 std::string stream_list(const Measurements& measured) {
@@ -165,13 +181,14 @@ std::vector<std::string> warnings(const Measurements& measured) {
 
 std::string platform_toml(const Measurements& measured, const std::string& name) {
   std::string text = fmt::format(
-      "# Medians, each with the smallest and the largest value beside it. Rates are TCP payload, so the "
-      "effects of\n# network_model.bandwidth_efficiency and network_model.tcp_window are included already: "
-      "set neither.\n"
+      "# Medians, each with the smallest and the largest value beside it. Rates are TCP payload: do not set "
+      "network_model.bandwidth_efficiency.\n# bandwidth is what the most connections reached together, and "
+      "connection_bandwidth what a single one did: a flow gets\n# at most network_model.streams times the "
+      "latter, so set streams to the connections that your training opens.\n"
       "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {}; one-way "
-      "latency taken as half of the round trip\"\nmeasured = true\n",
+      "latency taken as half of the round trip\"\nmeasured = true\nconnections = {}\n",
       quotable(name), measured.date, measured.iperf3_version, stream_list(measured), measured.seconds,
-      measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions));
+      measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions), most_streams(measured));
   for (const std::string& line : warnings(measured)) text += fmt::format("# {}\n", line);
   for (int site = 0; site < measured.size(); ++site) {
     text += fmt::format("\n[[site]]\nname = \"{}\"\n", measured.sites[static_cast<std::size_t>(site)]);

@@ -48,14 +48,14 @@ class Programs:
 
     def simulate(self, settings, step_s):
         command = [self.folder / "fomoe", "simulate", SCENARIO, *set_options(settings), "--set", f"compute.step_time={step_s}s",
-                   "--set", "network_model.host=linux", "--set", "network_model.congestion_control=bbr", "--rounds", "all", "--output", "-"]
+                   "--set", "network_model.host=linux", "--set", "network_model.send_buffer=1GB", "--set", "network_model.congestion_control=bbr", "--rounds", "all", "--output", "-"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     def over_links(self, settings):
         with tempfile.TemporaryDirectory() as temporary:
             report = pathlib.Path(temporary) / "report.json"
             command = [self.folder / "fomoe-wan", "run", SCENARIO, *set_options(settings), "--no-check", "--cpu-quota", QUOTA,
-                       "--congestion-control", "bbr", "--report", report, "--",
+                       "--congestion-control", "bbr", "--socket-buffers", "large", "--report", report, "--",
                        self.folder / "fomoe-train", "run", SCENARIO, *set_options(settings), "--threads", "1"]
             subprocess.run(command, check=True, capture_output=True, text=True)
             return json.loads(report.read_text())["run_report"]

@@ -52,15 +52,21 @@ std::string lead(const Run& run) {
                           human_percent(report.cost->egress_cost / report.cost->cost_total));
   }
   text += report.executor == "measured" ? ", measured." : ".";
-  if (!run.of_real_runs) return paragraph(text);
+  // Results of older versions have an interval even outside of the conditions of those runs.
+  if (!run.of_real_runs || outside_of_comparison(run))
+    return paragraph(text + (run.compared_runs > 0
+                                 ? fmt::format(" {} real runs were compared with such predictions, but no "
+                                               "interval follows from their errors, because {}.",
+                                               run.compared_runs,
+                                               run.no_interval.empty()
+                                                   ? "the scenario lies outside of the conditions of these runs"
+                                                   : run.no_interval)
+                                 : ""));
   text += fmt::format(
       " By the errors of {} real runs that were compared with such predictions, 95 % of real runs would take "
       "{} to {}",
       run.compared_runs, human_time(run.of_real_runs->low), human_time(run.of_real_runs->high));
-  return paragraph(text +
-                   (outside_of_comparison(run)
-                        ? ", but this scenario lies outside of the conditions of those runs (see below)."
-                        : "."));
+  return paragraph(text + ".");
 }
 
 std::string answer(const Run& run) {
@@ -77,6 +83,7 @@ std::string answer(const Run& run) {
   list.emplace_back("bytes sent per site and round", human_bytes(report.bytes_sent_per_site_per_round));
   list.emplace_back("throughput", human_count(report.tokens_per_s) + " tokens/s");
   std::string html;
+  for (const std::string& line : report.warnings) html += warning(line);
   if (!report.memory_problem.empty())
     html += warning("This scenario cannot run as configured: it " + report.memory_problem);
   html += lead(run) + changed_factors(report.provenance) + figures(list);
@@ -244,20 +251,18 @@ static bool same_question(const std::vector<Run>& runs) {
   return true;
 }
 
+static bool has_interval(const Run& run) { return run.of_real_runs && !outside_of_comparison(run); }
+
 /// Explains the column with intervals; empty if no result has one.
 static std::string about_intervals(const std::vector<Run>& runs) {
-  const auto known = [](const Run& run) { return run.of_real_runs.has_value(); };
-  if (std::none_of(runs.begin(), runs.end(), known)) return "";
+  if (std::none_of(runs.begin(), runs.end(), has_interval)) return "";
   std::string text =
       "By the errors of real runs that were compared with such predictions, 95 % of real runs would take a "
       "time in the interval of the column \"95 % of real runs\".";
-  const auto outside = std::count_if(
-      runs.begin(), runs.end(), [&](const Run& run) { return known(run) && outside_of_comparison(run); });
+  const auto outside = std::count_if(runs.begin(), runs.end(), outside_of_comparison);
   if (outside > 0)
-    text += fmt::format(
-        " {} of {} results lie outside of the conditions of those runs, so that even the intervals are "
-        "uncertain.",
-        outside, runs.size());
+    text += fmt::format(" {} of {} results lie outside of the conditions of those runs, and have none.", outside,
+                        runs.size());
   return paragraph(text);
 }
 
@@ -293,8 +298,7 @@ static std::string cost_range(const std::vector<Run>& runs, const Run& fastest) 
 }
 
 std::string comparison_section(const std::vector<Run>& runs) {
-  const bool intervals =
-      std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.of_real_runs.has_value(); });
+  const bool intervals = std::any_of(runs.begin(), runs.end(), has_interval);
   const std::string& executor = runs.front().figures.executor;
   const bool same_executor =
       std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.figures.executor == executor; });
@@ -302,7 +306,7 @@ std::string comparison_section(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     const costmodel::RunReport& report = run.figures;
     const std::string money = commands::money_text(report), perplexity = commands::perplexity_text(report);
-    const std::string interval = run.of_real_runs ? fmt::format("{} to {}", human_time(run.of_real_runs->low),
+    const std::string interval = has_interval(run) ? fmt::format("{} to {}", human_time(run.of_real_runs->low),
                                                                 human_time(run.of_real_runs->high))
                                  : intervals      ? "unknown"
                                                   : "";

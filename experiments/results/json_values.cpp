@@ -113,6 +113,7 @@ Json network_json(const costmodel::NetworkModel& network) {
   // Terms that are switched off have no key.
   if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
   if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
+  if (network.send_buffer_bytes) json["send_buffer_bytes"] = *network.send_buffer_bytes;
   if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
   if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;
   return json;
@@ -125,6 +126,8 @@ Json path_json(const platforms::Path& path, const std::string& from, const std::
   Json entry = {{"from", from}, {"to", to}, {"latency_s", path.latency_s}};
   // JSON has no infinity: an unlimited path has no bandwidth key.
   if (std::isfinite(path.bandwidth_bytes_per_s)) entry["bandwidth_bytes_per_s"] = path.bandwidth_bytes_per_s;
+  if (std::isfinite(path.connection_bytes_per_s))
+    entry["connection_bytes_per_s"] = path.connection_bytes_per_s;
   return entry;
 }
 
@@ -256,6 +259,7 @@ static Json without_cost(const costmodel::RunReport& report) {
       json["efficiency"]["kernel_efficiency"] = *report.efficiency->kernel_efficiency;
   }
   if (!report.memory_problem.empty()) json["memory_problem"] = report.memory_problem;
+  if (!report.warnings.empty()) json["warnings"] = report.warnings;
   json["notes"] = report.notes;
   return json;
 }

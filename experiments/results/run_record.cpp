@@ -31,6 +31,10 @@ Json to_json(const RunRecord& record) {
                {"scenario_toml", record.source.toml},
                {"files", record.source.files}};
   if (!record.code.empty()) json["code"] = record.code;
+  if (record.threads > 0) {
+    json["threads"] = record.threads;
+    json["waited_share"] = record.waited_share;
+  }
   return json;
 }
 
@@ -54,13 +58,18 @@ Json to_json(const std::vector<SeedResult>& seeds) {
 RunRecord read_record(const std::string& path, const Json& json) {
   const JsonObject object(
       path, kRun, "run", json,
-      {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files", "code"});
+      {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files", "code",
+       "threads", "waited_share"});
   RunRecord record;
   record.id = object.text("id");
   record.started_at = object.text("started_at");
   record.paced = object.boolean("paced");
   record.in_turn = object.boolean("in_turn");
   record.whole = object.boolean("whole");
+  if (object.has("threads")) {
+    record.threads = static_cast<int>(object.count("threads", 1));
+    record.waited_share = object.seconds("waited_share");
+  }
   record.source.toml = object.text("scenario_toml");
   const Json& files = object.at("files", "the files of the scenario");
   for (const auto& item : files.items()) {

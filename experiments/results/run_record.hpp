@@ -28,6 +28,9 @@ struct RunRecord {
   std::string round_timeline;  // JSON of one observed round (round_json.hpp); empty if there is none
   std::string validation;      // JSON of the losses of the trained models; empty if there was no validation
   std::string code;            // version and commit of the program that made the run
+  int threads = 0;             // CPU threads of the first process; 0: unknown
+  /// Share of the run's time in which threads of the first process wanted a core and had none.
+  double waited_share = 0;
   /// At least two if the training was repeated; the first is that of the report.
   std::vector<SeedResult> seeds;
 };

@@ -53,6 +53,10 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
   const auto along = [&](double at_a, double at_b) { return at_a + steps * (at_b - at_a); };
 
   StepProfile composed = deep;
+  if (!composed.superseded && shallow.superseded) {
+    composed.superseded = shallow.superseded;
+    composed.source = shallow.source;
+  }
   composed.model.layers = layers;
   composed.model.name = "custom";
   composed.points.clear();
@@ -63,8 +67,6 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     });
     if (other == shallow.points.end()) continue;
     const StepSample few = median_step(*other), many = median_step(point);
-    const StepSample sample = {along(few.forward_s, many.forward_s), along(few.backward_s, many.backward_s),
-                               along(few.optimizer_s, many.optimizer_s)};
     if (many.forward_s < few.forward_s || many.backward_s < few.backward_s ||
         many.optimizer_s < few.optimizer_s) {
       throw InputError(
@@ -76,11 +78,19 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     }
     const double memory =
         along(static_cast<double>(other->peak_memory_bytes), static_cast<double>(point.peak_memory_bytes));
-    composed.points.push_back({point.micro_batch_sequences,
-                               point.local_experts,
-                               point.skip_token,
-                               std::llround(std::max(0.0, memory)),
-                               {sample}});
+    ProfilePoint whole{point.micro_batch_sequences, point.local_experts, point.skip_token,
+                       std::llround(std::max(0.0, memory)), {}};
+    // One composed step from each pair of measured ones: their spread is that of both measurements, which the
+    // extrapolation multiplies. A part that this makes negative is noise of a part that takes no time.
+    for (std::size_t i = 0; i < std::min(other->samples.size(), point.samples.size()); ++i) {
+      const StepSample &a_step = other->samples[i], &b_step = point.samples[i];
+      whole.samples.push_back({std::max(0.0, along(a_step.forward_s, b_step.forward_s)),
+                               std::max(0.0, along(a_step.backward_s, b_step.backward_s)),
+                               std::max(0.0, along(a_step.optimizer_s, b_step.optimizer_s))});
+    }
+    if (other->accumulation_s && point.accumulation_s)
+      whole.accumulation_s = std::max(0.0, along(*other->accumulation_s, *point.accumulation_s));
+    composed.points.push_back(std::move(whole));
   }
   if (composed.points.empty())
     throw InputError("profiles", "no point in common", "the same micro-batches and expert counts in both",
@@ -90,7 +100,7 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     composed.origin->kind = "fomoe-train";
   }
   composed.origin->composed =
-      fmt::format("of {} layers, extrapolated linearly from the medians with {} and {} layers", layers,
+      fmt::format("of {} layers, extrapolated linearly from steps with {} and {} layers", layers,
                   shallow.model.layers, deep.model.layers);
   return composed;
 }

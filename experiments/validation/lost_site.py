@@ -59,7 +59,7 @@ class Run:
         self.begun = time.monotonic()
         self.log = open(folder / "stderr", "w", encoding="utf-8")
         self.process = subprocess.Popen(
-            [str(BIN / "fomoe-wan"), "run", str(SCENARIO), "--no-check", "--cpu-quota", "0.4", *options(settings), "--", "/bin/bash", "-c", AT_SITE,
+            [str(BIN / "fomoe-wan"), "run", str(SCENARIO), "--no-check", "--congestion-control", "bbr", "--socket-buffers", "large", "--cpu-quota", "0.4", *options(settings), "--", "/bin/bash", "-c", AT_SITE,
              "site", str(self.hold), *train], stdout=subprocess.DEVNULL, stderr=self.log)
 
     def wait_for_round(self, done):
@@ -104,7 +104,7 @@ class Run:
 
 
 def simulated(settings, step_s, **failures):
-    values = settings | {"compute.step_time": f"{step_s}s", "network_model.host": "linux"} | {f"failures.{key}": value for key, value in failures.items()}
+    values = settings | {"compute.step_time": f"{step_s}s", "network_model.host": "linux", "network_model.send_buffer": "1GB"} | {f"failures.{key}": value for key, value in failures.items()}
     done = subprocess.run([str(BIN / "fomoe"), "simulate", str(SCENARIO), *options(values), "--output", "-"], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)

@@ -75,10 +75,10 @@ def congestion_of(run, conditions):
 
 def accuracy_csv(equal, unequal, network, binary):
     """One row for each kind of network terms and latencies: the errors of the wall clock in percent. Each run is
-    predicted with its own congestion control. `network` is the file of the fitted terms."""
+    predicted with its own congestion control and with send buffers as large as they were. `network` is the file of the fitted terms."""
     conditions = {row["run"]: row for row in csv.DictReader((HERE / "conditions.csv").open())}
     rows = []
-    for terms, file, settings in (("none", None, []), ("linux", None, ["host=linux"]), ("fitted", network, [])):
+    for terms, file, settings in (("none", None, []), ("linux", None, ["host=linux", "send_buffer=1GB"]), ("fitted", network, [])):
         for latencies, runs in (("equal", equal), ("unequal", unequal)):
             errors = []
             for congestion in sorted({congestion_of(run, conditions) for run in runs}):

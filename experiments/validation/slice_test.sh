@@ -5,7 +5,7 @@ here=$(dirname "$0")
 bin=$1
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
-if ! "$bin/fomoe-wan" run "$here/base.toml" --no-check --congestion-control bbr -- true >"$folder/why" 2>&1; then
+if ! "$bin/fomoe-wan" run "$here/base.toml" --no-check --congestion-control bbr --socket-buffers large -- true >"$folder/why" 2>&1; then
   cat "$folder/why"
   exit 77
 fi

@@ -78,8 +78,10 @@ po::options_description make_options() {
       "cpu-quota", po::value<double>()->value_name("CORES"),
       "CPU time of CMD at each site, in cores; 0.4 is two fifths of a core (default: no limit)")(
       "congestion-control", po::value<std::string>()->value_name("NAME"),
-      "TCP congestion control in every site (default: the first that the kernel allows in a namespace of "
-      "bbr, which can fill links in both directions at once, cubic and reno)")(
+      "TCP congestion control in every site (default: this machine's)")(
+      "socket-buffers", po::value<std::string>()->default_value("system")->value_name("system|large"),
+      "limits of TCP's buffers while CMD runs: this machine's, with which one connection may not fill a link of "
+      "large bandwidth x latency, or large enough for every link")(
       "master-port", po::value<int>()->default_value(29500)->value_name("PORT"), "value of MASTER_PORT")(
       "no-check", "do not measure the emulation before CMD starts")(
       "report", po::value<std::string>()->value_name("FILE.json"),
@@ -183,6 +185,12 @@ wan::UplinkQueue read_uplink_queue(const std::string& text) {
   throw InputError("--uplink-queue", "\"" + text + "\"", "host or router", "--uplink-queue router");
 }
 
+wan::Buffers read_buffers(const std::string& text) {
+  if (text == "system") return wan::Buffers::system;
+  if (text == "large") return wan::Buffers::large;
+  throw InputError("--socket-buffers", "\"" + text + "\"", "system or large", "--socket-buffers large");
+}
+
 wan::Layout read_layout(const po::variables_map& values) {
   wan::LayoutOptions options;
   options.mtu = in_range(values, "mtu", 576, 65000, "--mtu 9000");
@@ -228,6 +236,7 @@ int run(const std::string& command, std::vector<std::string> arguments) {
   session.network.tun_device = values["tun-device"].as<std::string>();
   if (values.count("congestion-control"))
     session.network.congestion_control = values["congestion-control"].as<std::string>();
+  session.buffers = read_buffers(values["socket-buffers"].as<std::string>());
   session.processes_per_site = in_range(values, "processes-per-site", 1, 64, "--processes-per-site 2");
   session.master_port = in_range(values, "master-port", 1024, 65535, "--master-port 29500");
   const wan::Layout layout = read_layout(values);

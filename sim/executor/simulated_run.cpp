@@ -1,6 +1,7 @@
 #include "sim/executor/simulated_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "costmodel/timeline/report_assembly.hpp"
 #include "costmodel/timeline/seen_flows.hpp"
 #include "costmodel/value/attendance_rules.hpp"
+#include "platforms/each_path.hpp"
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/changing_rounds.hpp"
 #include "sim/executor/simulate.hpp"
@@ -100,6 +102,7 @@ class Simulation {
 
   SimulatedRun run() && {
     for (const costmodel::RoundClass& round_class : run_.plan.classes) check_known(round_class, options_);
+    check_size();
     if (executes_all()) {
       execute_all();
     } else if (changes()) {
@@ -118,6 +121,38 @@ class Simulation {
   }
 
  private:
+  /// Counts the flows of the rounds that will at least be executed, says so, and refuses too many.
+  void check_size() const {
+    // With few sites and whole payloads a round has few flows, and making a plan of random placements once more
+    // would take longer than simulating it.
+    constexpr std::size_t kFewNodes = 24;
+    if (run_.plan.nodes.size() < kFewNodes && !simulation_.pieces) return;
+    LoweringOptions lowering;
+    lowering.bundle = options_.bundle;
+    lowering.ring_model = scenario_.network.ring_model;
+    lowering.pieces = simulation_.pieces;
+    const bool differ = platforms::links_differ(scenario_.platform) || noise();
+    SimulationSize all;
+    for (const costmodel::RoundClass& kind : run_.plan.classes) {
+      const SimulationSize one = size_of(run_.plan.round(kind.round_at(0)), lowering, differ);
+      if (one.flows > kMostFlowsOfRound) {
+        const bool cut = scenario_.strategy.bucket_bytes > 0;
+        throw InputError(cut ? "strategy.bucket_bytes" : "platform.sites",
+                         "a simulation with about " + std::to_string(std::llround(one.flows / 1e6)) +
+                             " million flows in a round",
+                         "at most " + std::to_string(std::llround(kMostFlowsOfRound / 1e6)) +
+                             " million: larger buckets, fewer sites, or the closed form",
+                         cut ? "strategy.bucket_bytes = \"25MB\"" : "--engine closed-form");
+      }
+      const auto rounds = static_cast<double>(
+          options_.all_rounds ? kind.count
+                              : static_cast<std::int64_t>(
+                                    first_rounds(kind, options_.rounds.value_or(usual_rounds(kind, options_))).size()));
+      all += {rounds * one.flows, one.at_once, rounds * one.seconds};
+    }
+    if (options_.on_size) options_.on_size(all);
+  }
+
   [[nodiscard]] bool changes() const { return !scenario_.platform.changes.empty(); }
   /// Jitter makes every round a sample of its own, and so do links that change, steps that vary, and rounds
   /// that go on without some sites.

@@ -11,6 +11,7 @@
 #include "costmodel/report/run_report.hpp"
 #include "costmodel/timeline/timeline.hpp"
 #include "sim/executor/simulate.hpp"
+#include "sim/executor/simulation_size.hpp"
 
 namespace fomoe::sim {
 
@@ -31,6 +32,7 @@ struct RunOptions {
   bool bundle = true;                 // see lower()
   bool record_flows = false;          // whether the timeline records every single flow
   std::function<void(const Progress&)> on_progress = {};  // see Options::on_progress
+  std::function<void(const SimulationSize&)> on_size = {};  // called before the first round is simulated
   /// Makes the report as for a run that cannot observe its bytes: see costmodel/timeline/seen_flows.hpp.
   bool seen_flows = false;
 };
@@ -43,7 +45,8 @@ struct SimulatedRun {
 };
 
 /// Simulates the given plan on the scenario's platform, with the scenario's step times. Throws InputError if
-/// options.rounds asks for more rounds than the plan describes, and std::runtime_error if the simulation
+/// options.rounds asks for more rounds than the plan describes, or if a round has more than kMostFlowsOfRound
+/// flows, and std::runtime_error if the simulation
 /// fails.
 SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan plan,
                            const RunOptions& options = {});

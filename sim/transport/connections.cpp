@@ -35,7 +35,9 @@ Connections::Connection& Connections::connection(NodeId from, NodeId to) {
 }
 
 double Connections::cap_bytes_per_s(NodeId from, NodeId to) const {
-  return costmodel::flow_cap_bytes_per_s(network_, round_trip_s(site(from), site(to)));
+  const int a = site(from), b = site(to);
+  return costmodel::flow_cap_bytes_per_s(network_, round_trip_s(a, b),
+                                         platform_().path(a, b).connection_bytes_per_s);
 }
 
 double Connections::draw(NodeId from, NodeId to, std::uint64_t which) const {

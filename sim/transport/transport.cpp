@@ -81,7 +81,6 @@ void Transport::cancel_all() {
 
 std::map<Fluid::Pair, double> Transport::caps(const platforms::Platform& platform) const {
   std::map<Pair, double> caps;
-  if (!network_.tcp_window_bytes && !network_.loss_rate) return caps;
   const bool all = !platform.changes.empty();  // any link may become faster than the cap
   for (NodeId from = 0; from < static_cast<NodeId>(nodes_.size()); ++from) {
     for (NodeId to = 0; to < static_cast<NodeId>(nodes_.size()); ++to) {
@@ -89,7 +88,9 @@ std::map<Fluid::Pair, double> Transport::caps(const platforms::Platform& platfor
                 b = nodes_[static_cast<std::size_t>(to)].site;
       if (a == b) continue;
       const double round_trip_s = platform.path(a, b).latency_s + platform.path(b, a).latency_s;
-      const double cap = costmodel::flow_cap_bytes_per_s(network_, round_trip_s);
+      const double cap =
+          costmodel::flow_cap_bytes_per_s(network_, round_trip_s, platform.path(a, b).connection_bytes_per_s);
+      if (cap == platforms::kUnlimited) continue;
       if (all || cap < platform.route_bytes_per_s(a, b)) caps[{from, to}] = cap;
     }
   }

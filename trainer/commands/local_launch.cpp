@@ -15,7 +15,8 @@
 #include <iostream>
 #include <map>
 #include <stdexcept>
-#include <thread>
+
+#include "trainer/device/cpu_share.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -139,10 +140,9 @@ class Ranks {
 }  // namespace
 
 int launch_local(const std::vector<std::string>& arguments, int processes, int threads, bool restart) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::vector<std::string> command = {"fomoe-train", "run"};
   for (std::string& argument : without_local(arguments)) command.push_back(std::move(argument));
-  if (threads == 0) command.push_back("--threads=" + std::to_string(std::max(1, cores / processes)));
+  if (threads == 0) command.push_back("--threads=" + std::to_string(threads_for(processes)));
   return Ranks(std::move(command), processes).wait(restart);
 }
 

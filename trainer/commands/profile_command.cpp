@@ -44,7 +44,7 @@ po::options_description described() {
     ("dtype", po::value<std::string>(), "fp32 or bf16 (default: fp32 on cpu, bf16 on cuda)")
     ("kernels", po::value<std::string>()->default_value("auto"), "own (this program's kernels; on cpu: plain loops on one core), library (LibTorch's operators) or auto (own on cuda, library on cpu)")
     ("cuda-graph", po::value<std::string>()->default_value("auto"), "on (steps are recorded once and launched as CUDA graphs), off (kernels are launched one by one) or auto (on where it is possible)")
-    ("threads", po::value<std::string>(), "CPU threads (default: one per core)")
+    ("threads", po::value<std::string>(), "CPU threads (default: the cores and the CPU quota of this process)")
     ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "number of timed steps per measurement point, at least 3")
     ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "number of untimed steps before the timed steps")
     ("time-budget", po::value<std::string>()->default_value("60s"), "stop a measurement point after this time, but not before 3 steps")

@@ -62,7 +62,7 @@ po::options_description described() {
     ("seeds", po::value<int>()->value_name("N"), "with --in-turn: train N times with consecutive seeds; the report describes the first training, and gives the mean and spread of the perplexities")
     ("in-turn", po::bool_switch(), "train all sites in this process, one after the other")
     ("paced", po::bool_switch(), "sleep for the time of the scenario's profile or step time instead of computing; transfers are real")
-    ("threads", po::value<int>()->value_name("N"), "CPU threads per process (default: cores ÷ processes with --local, otherwise all cores)")
+    ("threads", po::value<int>()->value_name("N"), "CPU threads per process (default: the cores and the CPU quota of this process ÷ the processes that share them)")
     ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints to this directory")
     ("resume", po::bool_switch(), "continue from the last checkpoint in --checkpoints, or start from the beginning if there is none")
     ("start-from", po::value<std::string>()->value_name("DIR"), "start from the newest state in another run's --checkpoints directory, which must have the files of all its sites; the sites, the method and the placement may be others, the model may not")
@@ -286,6 +286,8 @@ int run_command(const std::vector<std::string>& arguments) {
   record.round_timeline = result->round_timeline;
   record.validation = result->validation;
   record.code = code_version();
+  record.threads = result->threads;
+  record.waited_share = result->waited_share;
   const std::string json = scenario::run_report_json(result->report, request.scenario, record);
   if (text("output").empty()) {
     print_summary(result->report, request.scenario);

@@ -18,6 +18,7 @@
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
+#include "trainer/device/cpu_share.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/device/device_info.hpp"
 #include "trainer/execution/checkpoints.hpp"
@@ -378,10 +379,16 @@ class Run {
 }  // namespace
 
 std::optional<TrainingResult> train(const RunRequest& request, std::ostream& progress, bool terminal) {
-  if (request.threads > 0) at::set_num_threads(request.threads);
+  at::set_num_threads(request.threads > 0 ? request.threads : default_threads());
   // See measure_profile(): products of denormal numbers are slow. Set before the first parallel region.
   at::globalContext().setFlushDenormal(true);
-  return Run(request, progress, terminal).run();
+  const CpuWatch watch;
+  std::optional<TrainingResult> result = Run(request, progress, terminal).run();
+  if (result) {
+    result->threads = at::get_num_threads();
+    result->waited_share = watch.use(result->threads).waited_share;
+  }
+  return result;
 }
 
 }  // namespace fomoe::trainer

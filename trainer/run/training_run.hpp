@@ -38,6 +38,8 @@ struct TrainingResult {
   std::int64_t first_round = 0;  // first round of the report; above 0 if the run was resumed
   std::string round_timeline;    // JSON of one round, as `fomoe simulate` writes it; empty: none
   std::string validation;        // JSON, see validation_json(); empty: no validation
+  int threads = 0;               // CPU threads of this process
+  double waited_share = 0;       // share of the time in which they wanted a core and had none
 };
 
 /// Runs the training. Returns the report at rank 0 or in turn, and nothing at other ranks. Messages and

@@ -13,6 +13,7 @@ Candidate read_candidate(const std::string& path, const JsonObject& json) {
   Candidate row;
   row.method = json.text("method");
   row.local_steps = json.count("local_steps", 0);
+  if (json.has("rounds")) row.rounds = json.count("rounds", 0);
   row.expert_overlap = json.count("expert_overlap", 0);
   row.placement = json.text("placement");
   row.collective = json.text("collective");

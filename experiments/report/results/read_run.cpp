@@ -134,6 +134,7 @@ costmodel::RunReport read_figures(const std::string& path, const JsonObject& jso
   each(path, json, "provenance",
        [&](const JsonObject& entry) { figures.provenance.push_back(read_provenance(entry)); });
   if (json.has("memory_problem")) figures.memory_problem = json.text("memory_problem");
+  if (json.has("warnings")) figures.warnings = texts(json, "warnings");
   figures.notes = texts(json, "notes");
   return figures;
 }
@@ -194,10 +195,14 @@ Run read_run(const std::string& path, const Json& document) {
   run.replicas = shown(json, "replicas");
   if (json.has("accuracy") && json.at("accuracy", "").is_object()) {
     const JsonObject accuracy = inner(path, json, "accuracy");
-    const Json& ends = accuracy.array("wall_clock_s");
-    if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number())
-      accuracy.refuse_value("wall_clock_s", ends, "two numbers");
-    run.of_real_runs = {ends[0].get<double>(), ends[1].get<double>()};
+    if (accuracy.has("no_interval")) {
+      run.no_interval = accuracy.text("no_interval");
+    } else {
+      const Json& ends = accuracy.array("wall_clock_s");
+      if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number())
+        accuracy.refuse_value("wall_clock_s", ends, "two numbers");
+      run.of_real_runs = {ends[0].get<double>(), ends[1].get<double>()};
+    }
     run.compared_runs = accuracy.count("runs", 0);
   }
   if (json.has("validation_envelope")) {

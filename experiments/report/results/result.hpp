@@ -53,6 +53,7 @@ struct Run {
   /// Seconds between which 95 % of comparable real runs would end, and how many runs were compared.
   std::optional<costmodel::Interval95> of_real_runs;
   std::int64_t compared_runs = 0;
+  std::string no_interval;  // why the errors of those runs give no interval; empty if they do
   /// How far the run lies outside of the validated ranges: an array of sentences, an object, or null.
   Json validation_envelope;
 };
@@ -61,6 +62,7 @@ struct Run {
 struct Candidate {
   std::string method, placement, collective, payload_dtype, command, problem;
   std::int64_t local_steps = 0, expert_overlap = 0;
+  std::optional<std::int64_t> rounds;  // unknown in results of older versions
   std::vector<std::string> sites;
   std::optional<double> wall_clock_s, cost, energy_kwh, perplexity;
   double compute_utilization = 0, bytes_sent_per_site_per_round = 0;

@@ -9,6 +9,10 @@ constexpr Key kPlatformFileKeys[] = {
      "\"iperf3 between our sites, 2025-03-01\""},
     {"", "measured", Kind::boolean, "false", "",
      "whether the rates and latencies in this file were measured; `fomoe probe` sets it", "true"},
+    {"", "connections", Kind::count, "", "unknown",
+     "number of connections between two sites that reached the measured rates together; an answer for fewer says "
+     "what it means",
+     "64", 65536},
     {"", "paths_csv", Kind::text, "", "no measurements", "CSV file of measured paths, relative to this file",
      "\"eight-regions.csv\""},
 
@@ -50,6 +54,9 @@ constexpr Key kPlatformFileKeys[] = {
     {"path", "bandwidth", Kind::rate, "",
      "the measured rate; without a measurement, only the sites' links limit the path",
      "bandwidth of this path alone", "\"5Gbps\""},
+    {"path", "connection_bandwidth", Kind::rate, "", "unknown: only the terms of [network_model] limit a connection",
+     "rate that one connection reached on this path; limits a flow to network_model.streams times this rate",
+     "\"180Mbps\""},
     {"path", "links", Kind::words, "", "none",
      "names of the [[link]]s that the path shares with other paths, besides those of its sites",
      "[\"transit east\"]"},

@@ -133,7 +133,7 @@ constexpr Key kSiteKeys[] = {
 
     {"network_model", "host", Kind::choice, "\"ideal\"", "",
      "terms that are not given: off, or those of an ordinary Linux host (headers, growth of TCP's windows, "
-     "windows that shrink when idle)",
+     "windows that shrink when idle, send buffers)",
      "\"linux\""},
     {"network_model", "bandwidth_efficiency", Kind::share, "1.0", "",
      "share of every link rate that is available to payload", "0.956"},
@@ -149,6 +149,10 @@ constexpr Key kSiteKeys[] = {
     {"network_model", "streams", Kind::count, "1", "", "number of TCP connections of each flow", "16", 65536},
     {"network_model", "tcp_window", Kind::size, "", "windows do not limit any flow",
      "largest window of one connection; limits a flow to streams x window / round trip", "\"16MiB\""},
+    {"network_model", "send_buffer", Kind::size, "", "4MiB with host = \"linux\", else send buffers do not limit any flow",
+     "largest send buffer of a connection's socket, the third number of net.ipv4.tcp_wmem; limits a flow to streams "
+     "x 2/3 x send_buffer / round trip",
+     "\"4MiB\""},
     {"network_model", "loss_rate", Kind::share, "", "no loss",
      "share p of segments that are lost; with reno, a flow is limited to streams x segment / round trip x "
      "sqrt(3 / 2p); with cubic, to what RFC 9438 gives",

@@ -210,16 +210,17 @@ costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::St
                  fmt::format("{}, although the parallel degrees multiply to {:.0f}", gpus.count, degrees),
                  "the product of data_parallel and the other degrees, or no data_parallel");
   }
+  // The card is the one that the scenario names, or else the one on which the steps were timed.
+  const Accelerator* accelerator = read_accelerator(document);
+  if (accelerator == nullptr && profile != nullptr) accelerator = accelerator_of_device(profile->device_name);
   if (table.has("intra_site_bandwidth")) gpus.intra_site_bytes_per_s = table.quantity("intra_site_bandwidth");
   if (table.has("gpu_memory")) {
     gpus.gpu_memory_bytes = table.quantity("gpu_memory");
-  } else if (const Accelerator* accelerator = read_accelerator(document)) {
+  } else if (accelerator != nullptr) {
     gpus.gpu_memory_bytes = accelerator->memory_bytes;
     catalogue.push_back(
         from_catalogue("GPU memory", fmt::format("{:g} GiB", gpus.gpu_memory_bytes / 0x1p30), *accelerator));
   }
-  const Accelerator* accelerator = read_accelerator(document);
-  if (accelerator == nullptr && profile != nullptr) accelerator = accelerator_of_device(profile->device_name);
   if (table.has("memory_bandwidth")) {
     gpus.memory_bytes_per_s = table.quantity("memory_bandwidth");
   } else if (accelerator != nullptr) {

@@ -43,6 +43,7 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
   network.streams = table.small_count("streams");
   if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
+  if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
   if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
   network.congestion_control =
       costmodel::enum_of<costmodel::CongestionControl>(table.text("congestion_control")).value();

@@ -48,10 +48,7 @@ struct SiteNetwork {
 
 struct NetworkOptions {
   std::string tun_device = "/dev/net/tun";
-  // TCP's congestion control. If empty: the first of bbr, cubic and reno that the kernel allows, else the
-  // kernel's default.
-  std::string congestion_control = {};
-  double most_bytes_in_flight = 0;  // least size of a TCP socket's buffers, in bytes
+  std::string congestion_control = {};  // TCP's congestion control; the system's if empty
 };
 
 /// Creates a site's network namespace, moves this process into it, and sets up loopback and the interface.
@@ -60,6 +57,15 @@ SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptio
 
 /// Moves this process into the site's network namespace.
 void enter(const SiteNetwork& site);
+
+/// Limits of the buffers of TCP sockets in this process's namespace, as in net.ipv4.tcp_wmem and tcp_rmem.
+struct SocketBuffers {
+  std::string send, receive;
+};
+SocketBuffers socket_buffers();
+void set_socket_buffers(const SocketBuffers& buffers);
+/// The same limits, raised to at least `bytes` where they are lower.
+SocketBuffers large_enough(SocketBuffers buffers, double bytes);
 
 /// The value of a setting under /proc/sys/net/ipv4 in this process's namespace; empty if there is none.
 std::string network_setting(const std::string& name);

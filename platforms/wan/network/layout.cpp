@@ -146,6 +146,8 @@ std::vector<std::pair<std::string, std::string>> process_environment(const Layou
       {"RANK", std::to_string(process.site * process.per_site + process.local_rank)},
       {"WORLD_SIZE", std::to_string(layout.size() * process.per_site)},
       {"LOCAL_RANK", std::to_string(process.local_rank)},
+      {"LOCAL_WORLD_SIZE", std::to_string(process.per_site)},
+      {"FOMOE_PROCESSES", std::to_string(process.on_same_cores)},
       {"MASTER_ADDR", dotted(layout.sites.front().address)},
       {"MASTER_PORT", std::to_string(master_port)},
       {"GLOO_SOCKET_IFNAME", kInterface},

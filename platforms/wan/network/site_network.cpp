@@ -73,13 +73,12 @@ bool set_setting(const std::string& name, const std::string& value) {
   return static_cast<bool>(file);
 }
 
-/// Raises the kernel's limit of a TCP buffer if a path with a large bandwidth-delay product needs it.
-void allow_in_flight(const std::string& name, double bytes) {
-  std::istringstream now(network_setting(name));
+std::string at_least(const std::string& limits, double bytes) {
+  std::istringstream now(limits);
   long long least = 4096, first = 65536, most = 0;
   now >> least >> first >> most;
   const auto wanted = static_cast<long long>(std::min(bytes, 1e9));
-  if (wanted > most) set_setting(name, fmt::format("{} {} {}", least, first, wanted));
+  return wanted > most ? fmt::format("{} {} {}", least, first, wanted) : limits;
 }
 
 }  // namespace
@@ -116,16 +115,22 @@ SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptio
           "--congestion-control: this kernel does not allow {} in a network namespace; it allows: {}",
           options.congestion_control, network_setting("tcp_allowed_congestion_control")));
     }
-  } else {
-    for (const char* name : {"bbr", "cubic", "reno"})
-      if (set_setting("tcp_congestion_control", name)) break;
   }
   // Otherwise a connection would start with metrics that the kernel saved from the checks or from another
   // run.
   set_setting("tcp_no_metrics_save", "1");
-  allow_in_flight("tcp_wmem", options.most_bytes_in_flight);
-  allow_in_flight("tcp_rmem", options.most_bytes_in_flight);
   return site;
+}
+
+SocketBuffers socket_buffers() { return {network_setting("tcp_wmem"), network_setting("tcp_rmem")}; }
+
+void set_socket_buffers(const SocketBuffers& buffers) {
+  if (!set_setting("tcp_wmem", buffers.send) || !set_setting("tcp_rmem", buffers.receive))
+    throw Refusal("this machine does not allow to change tcp_wmem and tcp_rmem in a network namespace");
+}
+
+SocketBuffers large_enough(SocketBuffers buffers, double bytes) {
+  return {at_least(buffers.send, bytes), at_least(buffers.receive, bytes)};
 }
 
 void enter(const SiteNetwork& site) {

@@ -51,6 +51,7 @@ std::string report_json(const Layout& layout, const SessionOptions& options, con
   report["kernel"] = circumstances.kernel;
   report["congestion_control"] = circumstances.congestion_control;
   report["slow_start_after_idle"] = circumstances.slow_start_after_idle;
+  report["socket_buffers"] = to_string(options.buffers);
   report["tcp_wmem"] = circumstances.send_buffer;
   report["tcp_rmem"] = circumstances.receive_buffer;
   report["relay"] = {{"packets", circumstances.relayed_packets},

@@ -56,13 +56,15 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
   for (int site = 0; site < layout.size(); ++site) {
     const std::string& name = layout.sites[static_cast<std::size_t>(site)].name;
     const int per_site = options.processes_per_site;
+    // With cores of its own, a site shares them with nobody.
+    const int on_same_cores = cores.empty() ? per_site * layout.size() : per_site;
     for (int local_rank = 0; local_rank < per_site; ++local_rank) {
       // Only the first process of a site may write the site's report.
       const std::string path = local_rank == 0 ? site_report_path(options.report, name) : "";
       if (!path.empty())
         ::unlink(path.c_str());  // a report of an older run must not be mistaken for this run's
       commands.push_back({per_site == 1 ? name : fmt::format("{}/{}", name, local_rank), site,
-                          process_environment(layout, {site, local_rank, per_site}, options.master_port, path,
+                          process_environment(layout, {site, local_rank, per_site, on_same_cores}, options.master_port, path,
                                               options.check),
                           cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
     }
@@ -86,21 +88,33 @@ void limit_uplinks(const Layout& layout, const std::vector<SiteNetwork>& sites) 
   }
 }
 
-int checked_run(const Layout& layout, const SessionOptions& options, const CpuQuota* quota) {
-  NetworkOptions network = options.network;
+/// 4 bandwidth-delay products of the path where they are largest: one for the path, one for its queue, and both
+/// doubled, since TCP uses a part of a buffer for bookkeeping.
+double most_bytes_in_flight(const Layout& layout) {
+  double most = 0;
   for (int from = 0; from < layout.size(); ++from) {
     for (int to = 0; to < layout.size(); ++to) {
-      // 4 bandwidth-delay products: one for the path, one for its queue, and both doubled, since TCP uses a
-      // part of a buffer for bookkeeping.
       if (from != to)
-        network.most_bytes_in_flight =
-            std::max(network.most_bytes_in_flight,
-                     4 * layout.rate_bytes_per_s(from, to) * layout.round_trip_s(from, to, 0));
+        most = std::max(most, 4 * layout.rate_bytes_per_s(from, to) * layout.round_trip_s(from, to, 0));
     }
   }
+  return most;
+}
+
+/// Sets the limits at all sites. This process is in the namespace of the last site afterwards.
+void set_socket_buffers(const std::vector<SiteNetwork>& sites, const SocketBuffers& buffers) {
+  for (const SiteNetwork& site : sites) {
+    enter(site);
+    set_socket_buffers(buffers);
+  }
+}
+
+int checked_run(const Layout& layout, const SessionOptions& options, const CpuQuota* quota) {
   std::vector<SiteNetwork> sites;
   for (const SiteLayout& site : layout.sites)
-    sites.push_back(make_site_network(site.address, layout.mtu, network));
+    sites.push_back(make_site_network(site.address, layout.mtu, options.network));
+  const SocketBuffers system = socket_buffers(), large = large_enough(system, most_bytes_in_flight(layout));
+  set_socket_buffers(sites, large);  // the check shall measure links, not buffers
   const Cores cores = options.cores ? options.cores->sites : Cores{};
   const int relay_core = options.cores ? options.cores->relay : -1;
 
@@ -126,6 +140,7 @@ int checked_run(const Layout& layout, const SessionOptions& options, const CpuQu
     }
   }
   if (!options.check && options.uplink_queue == UplinkQueue::host) limit_uplinks(layout, sites);
+  if (options.buffers == Buffers::system) set_socket_buffers(sites, system);
   if (options.command.empty()) {
     if (!options.report.empty()) {
       const Relay relay(layout, sites, relay_core);

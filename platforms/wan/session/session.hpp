@@ -21,8 +21,16 @@ namespace fomoe::platforms::wan {
 enum class UplinkQueue { host, router };
 inline const char* to_string(UplinkQueue queue) { return queue == UplinkQueue::host ? "host" : "router"; }
 
+/// Limits of the buffers of TCP sockets while the user's command runs.
+///   system  those of this machine. A connection whose bandwidth-delay product is larger than two thirds of its
+///           send buffer then does not fill its links, as on an ordinary host
+///   large   at least 4 bandwidth-delay products of the slowest path, so that they limit no connection
+enum class Buffers { system, large };
+inline const char* to_string(Buffers buffers) { return buffers == Buffers::system ? "system" : "large"; }
+
 struct SessionOptions {
   NetworkOptions network;
+  Buffers buffers = Buffers::system;
   std::optional<CoreShares> cores;
   std::optional<double> quota_cores;  // CPU time of each site, in cores
   UplinkQueue uplink_queue = UplinkQueue::host;

@@ -45,6 +45,27 @@ TEST_CASE("a direct exchange by hand: each step waits for the slowest port") {
   CHECK(direct_exchange_s(platform, 1, 100) == Approx(4.1).epsilon(1e-12));
 }
 
+TEST_CASE("exchanges of few bytes end, however large the clock is beside their time") {
+  // The last bytes of a flow take less than the distance between two neighbouring times.
+  for (const double latency_s : {0.07, 0.31, 7.3, 4001.7}) {
+    for (const double bytes : {1e-3, 1.0, 37.0, 5e4}) {
+      platforms::Platform platform = platforms::uniform(4, 1e10, 3e10, latency_s);
+      for (int site = 0; site < platform.size(); ++site) {
+        platform.sites[static_cast<std::size_t>(site)].uplink_bytes_per_s *= 1 + 0.37 * site;
+        for (int to = 0; to < platform.size(); ++to) {
+          if (to != site) platform.set_latency(site, to, latency_s * (1 + 0.1 * site + 0.013 * to));
+        }
+      }
+      const double slowest_s = latency_s * (1 + 0.1 * 3 + 0.013 * 2);  // from site 3 to site 2
+      const double least_s = bytes / 1e10;
+      const double exchange_s = direct_exchange_s(platform, 1, bytes);
+      CHECK(exchange_s > least_s);
+      CHECK(exchange_s < slowest_s + 12 * least_s + 1e-9 * slowest_s);
+      CHECK(star_s(platform, bytes, bytes) < 2 * slowest_s + 24 * least_s + 1e-9 * slowest_s);
+    }
+  }
+}
+
 TEST_CASE(
     "the lanes of a block have the durations of single configurations, if neighbours differ in one value") {
   const auto sites = std::make_shared<const platforms::Platform>(three_sites());

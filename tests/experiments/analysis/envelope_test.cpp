@@ -63,6 +63,27 @@ TEST_CASE("simulate says how accurate predictions with the same network terms an
   CHECK(accuracy_line("--set platform.sites=1").empty());
 }
 
+TEST_CASE("no interval is given outside of what was compared") {
+  const auto accuracy = [](const std::string& settings) {
+    const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output - " + settings);
+    return nlohmann::json::parse(ran.out).at("accuracy");
+  };
+  CHECK(accuracy("").at("wall_clock_s").is_array());
+  for (const std::string outside :
+       {"--set platform.latency=400ms", "--set platform.bandwidth=10Gbps", "--set platform.sites=16",
+        "--set strategy.method=gossip",
+        // half of a link of 200 Mb/s through a send buffer of 500 kB
+        "--set network_model.host=linux --set platform.latency=50ms --set platform.bandwidth=200Mbps --set "
+        "network_model.send_buffer=1MB"}) {
+    CAPTURE(outside);
+    CHECK(accuracy(outside).at("wall_clock_s").is_null());
+    CHECK(accuracy(outside).at("no_interval").get<std::string>().find("outside of the conditions") != std::string::npos);
+    const Ran text = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml " + outside);
+    CHECK(has(text.out, "no interval is given"));
+    CHECK(!has(text.out, "95 % of such runs"));
+  }
+}
+
 TEST_CASE("the interval contains the runs whose error is at most the p95 error") {
   const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output -");
   const auto report = nlohmann::json::parse(ran.out);

@@ -55,7 +55,11 @@ TEST_CASE(
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const auto profile = scenario::read_step_profile(files.folder / "small.json");
   REQUIRE(profile.points.size() == 1);
-  REQUIRE(profile.points[0].samples.size() == 1);
+  // Each measured step gives a composed one, so that the spread is kept: the second and third are 0.9 and 1.7
+  // times as long at either depth.
+  REQUIRE(profile.points[0].samples.size() == 3);
+  CHECK(profile.points[0].samples[1].forward_s == Approx(0.9 * (0.010 + 4 * 0.003)));
+  CHECK(profile.points[0].samples[2].backward_s == Approx(1.7 * 2 * (0.010 + 4 * 0.003)));
   CHECK(profile.points[0].samples[0].forward_s == Approx(0.010 + 4 * 0.003));
   CHECK(profile.points[0].samples[0].backward_s == Approx(2 * (0.010 + 4 * 0.003)));
   CHECK(profile.points[0].samples[0].optimizer_s == Approx(0.001 + 4 * 0.0005));
@@ -76,7 +80,7 @@ TEST_CASE(
   }
   CAPTURE(said);
   CHECK(
-      said.starts_with("computed: composed of 4 layers, extrapolated linearly from the medians with 2 and 3 "
+      said.starts_with("computed: composed of 4 layers, extrapolated linearly from steps with 2 and 3 "
                        "layers: a device"));
 }
 

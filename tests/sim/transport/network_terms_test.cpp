@@ -48,6 +48,39 @@ TEST_CASE("TCP window: a flow gets streams × window ÷ round trip, and so does 
   check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / 1e7);
 }
 
+TEST_CASE("send buffer: a connection has at most two thirds of it in flight") {
+  sim::Options options;
+  options.network.send_buffer_bytes = 96e3;
+  const auto platform = platforms::uniform(3, 1e7, 1e7, 0.05);
+  check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / (64e3 / 0.1));
+  options.network.streams = 2;
+  check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / (2 * 64e3 / 0.1));
+  // The narrowest of buffer and window decides.
+  options.network.tcp_window_bytes = 32e3;
+  check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / (2 * 32e3 / 0.1));
+  // An ordinary host has one of 4 MiB: 2/3 · 4 MiB ÷ 0.15 s = 149 Mb/s, whatever the links carry.
+  const double linux_bytes_per_s =
+      costmodel::flow_cap_bytes_per_s(costmodel::linux_host(), 0.15) ;
+  CHECK(linux_bytes_per_s * 8 == doctest::Approx(149.13e6).epsilon(1e-4));
+}
+
+TEST_CASE("what one connection was measured to carry limits a flow, and replaces the send buffer") {
+  sim::Options options;
+  auto platform = platforms::uniform(3, 1e7, 1e7, 0.05);
+  platform.change_path(0, 1, [](platforms::Path& path) { path.connection_bytes_per_s = 5e5; });
+  check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / 5e5);
+  options.network.streams = 3;
+  check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / 1.5e6);
+  options.network.send_buffer_bytes = 96e3;  // alone 0.64 MB/s a connection, more than was measured
+  check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / 1.5e6);
+  options.network.send_buffer_bytes = 48e3;  // less than was measured, so it cannot have been the sender's
+  check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / 1.5e6);
+  // Other paths have no such limit.
+  const costmodel::Plan back = transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({1, 0}, 1'000'000)});
+  options.network.send_buffer_bytes.reset();
+  check_close(round_s(back, platform, options), 0.05 + kBytes / 1e7);
+}
+
 TEST_CASE("loss: a flow gets streams × segment ÷ round trip × √(3 ÷ 2p)") {
   sim::Options options;
   options.network.loss_rate = 0.0015;  // √(1.5 ÷ 0.0015) = √1000

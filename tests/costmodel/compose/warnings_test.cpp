@@ -1,0 +1,68 @@
+// Tests of what is said before the numbers, and of what fewer connections than were measured mean.
+#include "costmodel/compose/warnings.hpp"
+
+#include <doctest/doctest.h>
+
+#include "costmodel/formula/closed_form.hpp"
+#include "scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+StepProfile timed() {
+  StepProfile profile;
+  profile.source = "p.json";
+  profile.points.push_back({1, 8, false, 0, {{0.1, 0.2, 0.05}}});
+  return profile;
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a superseded profile is named with its reason, once, and first in the report") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  CHECK(warnings_about(scenario).empty());
+  StepProfile profile = timed();
+  profile.model = scenario.model;
+  profile.superseded = {"2026-11-26", "measured before a change", "a step takes half as long now"};
+  scenario.compute = ProfiledCompute{profile, 1};
+  REQUIRE(warnings_about(scenario).size() == 1);
+  const std::string text = warnings_about(scenario).front();
+  CHECK(text == "the step times of p.json are superseded since 2026-11-26: measured before a change; a step takes "
+                "half as long now");
+  SiteCompute site{scenario.compute, scenario.gpus, 0, {}, {}};
+  scenario.site_compute = {site, site};
+  CHECK(warnings_about(scenario).size() == 1);
+}
+
+TEST_CASE("points whose threads waited for cores are named") {
+  StepProfile profile = timed();
+  profile.points.front().waited_share = 0.04;
+  CHECK(disturbed_text(profile).empty());
+  profile.points.push_back(profile.points.front());
+  profile.points.back().waited_share = 0.34;
+  CHECK(has(disturbed_text(profile), "at 1 of 2 points threads waited for a core, up to 34 % of the time"));
+}
+
+TEST_CASE("rates that were measured with many connections say what few of them carry") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.platform = platforms::uniform(2, 1.25e9, 1.25e9, 0.075);  // 10 Gb/s, 150 ms
+  CHECK(fewer_connections(scenario).empty());
+  scenario.platform.measured_connections = 64;
+  CHECK(has(fewer_connections(scenario), "measured with 64 connections"));
+  CHECK(has(fewer_connections(scenario), "carry at most 0.149 of the 10 Gb/s"));  // 2/3 of 4 MiB ÷ 150 ms
+  CHECK(has(fewer_connections(scenario), "this answer leaves it out"));
+  scenario.network = linux_host();
+  CHECK(has(fewer_connections(scenario), "a simulation includes this"));
+  scenario.network.streams = 64;
+  CHECK(fewer_connections(scenario).empty());
+  scenario.network.streams = 63;  // 9.4 Gb/s
+  CHECK(has(fewer_connections(scenario), "carry at most 9.4 of the 10 Gb/s"));
+  // Where one connection fills the link, there is nothing to say.
+  scenario.network.streams = 1;
+  for (platforms::Site& one : scenario.platform.sites) one.uplink_bytes_per_s = 1e7;
+  CHECK(fewer_connections(scenario).empty());
+}
