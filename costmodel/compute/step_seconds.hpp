@@ -29,13 +29,21 @@ V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& share_
   return flops_per_token * tokens / (share_of_peak * peak_flops * gpus_per_site);
 }
 
+/// 1 where a step has more than one micro-batch, else 0.
+template <class V>
+V several(const V& micro_batches) {
+  return ceil_of(V(1.0 - min_of(V(1.0 / micro_batches), constant<V>(1))));
+}
+
 /// Time of forward and backward passes from the profile of one GPU. Each replica processes its part of the
 /// local batch as a sequence of micro-batches. A smaller last micro-batch takes a proportional part of the
 /// time. Tensor and pipeline parallelism are assumed to divide a micro-batch's time evenly. `sequences` is
-/// therefore the number of the site's sequences ÷ the number of its GPUs.
+/// therefore the number of the site's sequences ÷ the number of its GPUs. With more than one micro-batch, the
+/// gradients of each are added to those of the step, which takes `accumulation_s`.
 template <class V>
-V profiled_gradients_s(const V& sequences, double micro_batch_sequences, const V& micro_batch_s) {
-  return sequences / micro_batch_sequences * micro_batch_s;
+V profiled_gradients_s(const V& sequences, double micro_batch_sequences, const V& micro_batch_s,
+                       const V& accumulation_s) {
+  return sequences / micro_batch_sequences * (micro_batch_s + several(V(sequences / micro_batch_sequences)) * accumulation_s);
 }
 
 /// Time of the forward and backward passes of one micro-batch. `repeated` is the share of the forward pass

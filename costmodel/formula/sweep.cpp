@@ -49,9 +49,11 @@ StepSeconds<V> step_seconds(const SweepContext& context, const SweepSite& site,
         site.own ? constant<V>(site.own->share_of_peak) : configuration.share_of_peak,
         site.own ? constant<V>(site.own->peak_flops) : configuration.peak_flops, load.gpus);
   } else {
-    gradients_s = profiled_gradients_s(V(load.sequences / load.gpus), site.micro_batch_sequences,
-                                       at(site.micro_batch_s, local_experts));
-    forward = at(site.forward_share, local_experts);
+    const V sequences = load.sequences / load.gpus, micro_batch_s = at(site.micro_batch_s, local_experts);
+    gradients_s = profiled_gradients_s(sequences, site.micro_batch_sequences, micro_batch_s,
+                                       V(at(site.accumulation_s, local_experts)));
+    forward = at(site.forward_share, local_experts) * micro_batch_s * (sequences / site.micro_batch_sequences) /
+              max_of(gradients_s, constant<V>(1e-300));  // a profile may have steps that take no time
     optimizer_s = at(site.optimizer_s, local_experts);
   }
   if (site.site.shards_all_gpus && site.adds_communication) optimizer_s /= sharded_degree(site.site, load);

@@ -66,7 +66,7 @@ struct SweepSite {
   double step_factor = 1;          // factor of slow sites and stragglers on every step
   // From a profile, indexed by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
-  std::vector<double> micro_batch_s, forward_share, optimizer_s;
+  std::vector<double> micro_batch_s, accumulation_s, forward_share, optimizer_s;
   std::optional<GpuPower> power;
   /// Each element is a price list and the share of all sites that pay these prices. The vector is empty if no
   /// prices are given.

@@ -42,9 +42,10 @@ SweepSite sweep_site(const Scenario& scenario) {
     site.compute = SweepSite::Compute::profiled;
     site.micro_batch_sequences = static_cast<double>(profiled->micro_batch_sequences);
     for (std::int64_t experts = 0; experts <= scenario.model.experts; ++experts) {
-      const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
-                                            scenario.strategy.skip_token)
-                                  .micro_batch;
+      const StepEstimate estimate = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
+                                                  scenario.strategy.skip_token);
+      const StepSample& step = estimate.micro_batch;
+      site.accumulation_s.push_back(estimate.accumulation_s);
       const double flops =
           flops_per_token(scenario.model, experts, scenario.strategy.skip_token, FlopsAccounting::mechanism)
               .total();

@@ -99,13 +99,21 @@ std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapo
 }
 
 StepSample median_step(const ProfilePoint& point) {
-  std::vector<double> forward, backward, optimizer;
+  std::vector<double> forward, backward, optimizer, totals;
   for (const StepSample& sample : point.samples) {
+    totals.push_back(sample.forward_s + sample.backward_s + sample.optimizer_s);
     forward.push_back(sample.forward_s);
     backward.push_back(sample.backward_s);
     optimizer.push_back(sample.optimizer_s);
   }
-  return {median(forward), median(backward), median(optimizer)};
+  StepSample middle = {median(forward), median(backward), median(optimizer)};
+  // The parts of a step vary together if other programs take turns with it: the median step is then longer than the
+  // medians of its parts.
+  const double whole_s = median(totals), parts_s = middle.forward_s + middle.backward_s + middle.optimizer_s;
+  if (parts_s > 0) {
+    for (double* part : {&middle.forward_s, &middle.backward_s, &middle.optimizer_s}) *part *= whole_s / parts_s;
+  }
+  return middle;
 }
 
 StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
@@ -128,8 +136,8 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
             [](const ProfilePoint* a, const ProfilePoint* b) { return a->local_experts < b->local_experts; });
   const auto exact = std::find_if(points.begin(), points.end(),
                                   [&](const ProfilePoint* p) { return p->local_experts == local_experts; });
-  if (exact != points.end()) return {median_step(**exact), false};
-  if (points.size() == 1) return {median_step(*points.front()), true};
+  if (exact != points.end()) return {median_step(**exact), false, (*exact)->accumulation_s.value_or(0)};
+  if (points.size() == 1) return {median_step(*points.front()), true, points.front()->accumulation_s.value_or(0)};
 
   // The segment that contains the wanted count, or the nearest one.
   std::size_t upper = 1;
@@ -141,7 +149,8 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
   const StepSample a = median_step(low), b = median_step(high);
   return {{lerp_clamped(a.forward_s, b.forward_s, share), lerp_clamped(a.backward_s, b.backward_s, share),
            lerp_clamped(a.optimizer_s, b.optimizer_s, share)},
-          share < 0 || share > 1};
+          share < 0 || share > 1,
+          lerp_clamped(low.accumulation_s.value_or(0), high.accumulation_s.value_or(0), share)};
 }
 
 }  // namespace fomoe::costmodel

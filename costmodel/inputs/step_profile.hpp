@@ -109,12 +109,13 @@ inline bool recomputes(const StepProfile& profile) {
                             profile.origin->recomputation == Recomputation::selective);
 }
 
-/// Median over the samples, for each of the three parts.
+/// A step as long as the median step, divided into its three parts in proportion to their medians.
 StepSample median_step(const ProfilePoint& point);
 
 struct StepEstimate {
   StepSample micro_batch;     // forward and backward of one micro-batch; optimizer_s once per step
   bool extrapolated = false;  // local_experts is outside the measured range
+  double accumulation_s = 0;  // see ProfilePoint; 0 if it was not measured
 };
 
 /// Step time of a micro-batch of `micro_batch_sequences` with `local_experts` experts per layer: linear

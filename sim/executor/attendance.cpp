@@ -249,6 +249,7 @@ void Executor::go_back() {
   const std::size_t checkpoint = rounds_finished_ / interval * interval;
   timeline_.repeated_rounds += static_cast<std::int64_t>(rounds_finished_ - checkpoint);
   rounds_finished_ = checkpoint;
+  std::fill(finished_.begin() + static_cast<std::ptrdiff_t>(checkpoint), finished_.end(), 0);
 }
 
 /// The node fetches the training state from the first node that has it.

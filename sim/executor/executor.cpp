@@ -25,6 +25,7 @@ Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Transp
       options_(options),
       rules_(options.attendance),
       live_(sequence_.size()),
+      finished_(sequence_.size(), 0),
       presence_(plan.nodes.size(), Presence::member),
       at_(plan.nodes.size(), 0),
       busy_(plan.nodes.size()),
@@ -108,6 +109,8 @@ Executor::Round& Executor::round_at(std::size_t position) {
 
 void Executor::start_round(NodeId node, std::size_t position) {
   const auto n = static_cast<std::size_t>(node);
+  // The others may have left the node out, and have finished the round, while it still received in an earlier one.
+  if (finished_[position] && !live_[position]) return come_back(node);
   Round& round = round_at(position);
   if (!round.members[n]) return come_back(node);
   round.started[n] = 1;
@@ -245,6 +248,7 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
 }
 
 void Executor::finish_round(Round& round) {
+  finished_[round.position] = 1;
   if (++rounds_finished_ == sequence_.size()) fluid_.stop();
   // Deferred, because the callers belong to the round. After a failure, another round may be in its place.
   fluid_.schedule_now([this, &round, position = round.position] {

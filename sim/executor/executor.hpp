@@ -89,6 +89,7 @@ class Executor {
   const costmodel::AttendanceRules& rules_;
   std::vector<std::unique_ptr<Round>> live_;  // [position]; released when every node has finished the round
   std::size_t rounds_finished_ = 0;
+  std::vector<char> finished_;        // [position]: every member has finished the round
   std::int64_t reach_ = 0;            // largest number of rounds back that an operation so far waits for
   std::vector<Presence> presence_;    // [node]
   std::vector<std::size_t> at_;       // [node]: position of the round that it started last

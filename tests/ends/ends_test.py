@@ -42,7 +42,7 @@ def drawn(rng):
         plan["fragments"] = rng.randint(1, 5)
     if rng.random() < 0.2:
         plan["overlap_steps"] = rng.randint(0, 5)
-    for key, value in (("staleness", rng.randint(0, 3)), ("dynamic_local_steps", True), ("bucket_bytes", f"{of_any_size(rng, 3, 8):.0f}B"),
+    for key, value in (("staleness", rng.randint(0, 3)), ("dynamic_local_steps", True), ("bucket_bytes", f"{of_any_size(rng, 5.5, 9):.0f}B"),
                        ("layerwise", True), ("quorum", rng.randint(1, 3))):
         if rng.random() < 0.08:
             plan[key] = value
@@ -53,6 +53,8 @@ def drawn(rng):
         keys["workload"] = {"tokens": keys["workload"]["tokens"], "global_batch_tokens": rng.randint(1, 10**6)}
         for key in ("expert_overlap", "placement", "skip_token"):
             plan.pop(key, None)
+    if "bucket_bytes" in plan and "dense_parameters" in keys["model"]:  # simulations of a few hundred buckets are enough
+        plan["bucket_bytes"] = f"{max(1, keys['model']['dense_parameters'] // rng.randint(1, 50))}B"
     if rng.random() < 0.3:
         keys["compute"] = {"step_time": f"{of_any_size(rng, -6, 6):.4g}s"}
     if rng.random() < 0.4:

@@ -16,6 +16,7 @@
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/whole_file.hpp"
 #include "trainer/commands/command_line.hpp"
+#include "trainer/device/cpu_share.hpp"
 #include "trainer/execution/executor.hpp"
 #include "trainer/grid/grid_processes.hpp"
 #include "trainer/grid/grid_tables.hpp"
@@ -290,7 +291,7 @@ int grid_command(const std::vector<std::string>& arguments) {
   const bool list = given["list"].as<bool>();
   if (!list && !given.count("output"))
     refuse("output", "nothing", "a folder for the tables and reports", "/tmp/grid");
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = threads_for(1);
   const int threads = positive(given, "threads", 1);
   const int jobs = positive(given, "jobs", std::max(1, cores / threads));
   const Shard shard = shard_of(given["shard"].as<std::string>());

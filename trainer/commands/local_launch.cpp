@@ -15,6 +15,7 @@
 #include <iostream>
 #include <map>
 #include <stdexcept>
+#include <thread>
 
 #include "trainer/device/cpu_share.hpp"
 

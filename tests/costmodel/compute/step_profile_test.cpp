@@ -49,6 +49,16 @@ TEST_CASE("a measured point returns its medians, points between are linear, and 
   CHECK_THROWS_AS(estimate_step(profile, 2, 8, true), InputError);
 }
 
+TEST_CASE("the median step is that of whole steps, also where its parts vary against each other") {
+  // Another program takes 10 s of each step, in either of its passes.
+  ProfilePoint point{1, 8, false, 0, {{1, 12, 1}, {11, 2, 1}, {1, 12, 1}, {11, 2, 1}, {1, 12, 1}}};
+  const StepSample middle = median_step(point);
+  CHECK(middle.forward_s + middle.backward_s + middle.optimizer_s == doctest::Approx(14));
+  point.samples = {{1, 2, 1}, {1, 2, 1}, {9, 2, 1}};
+  CHECK(median_step(point).forward_s == doctest::Approx(1));
+  CHECK(median_step(point).optimizer_s == doctest::Approx(1));
+}
+
 TEST_CASE("a local batch is n micro-batches and one optimiser step") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.workload.global_batch_sequences = 13;  // the sites get 7 and 6
@@ -58,6 +68,25 @@ TEST_CASE("a local batch is n micro-batches and one optimiser step") {
   CHECK(compute_times(scenario, 6).gradients_s == doctest::Approx(3 * (9 + 17)));
   CHECK(compute_times(scenario, 6).optimizer_s == 5);
   CHECK(compute_times(scenario, 7).provenance.front().origin == Origin::measured);
+}
+
+TEST_CASE("with several micro-batches in a step, the gradients of each are added to the sums") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  ProfiledCompute profiled{profile_of(scenario.model), 2};
+  for (ProfilePoint& point : profiled.profile.points) point.accumulation_s = 4;
+  scenario.compute = profiled;
+  scenario.workload.global_batch_sequences = 13;
+  const ComputeTimes several = compute_times(scenario, 7), one = compute_times(scenario, 2);
+  CHECK(several.gradients_s == doctest::Approx(3.5 * (9 + 17 + 4)));
+  CHECK(one.gradients_s == doctest::Approx(9 + 17));
+  CHECK(several.forward_s == doctest::Approx(3.5 * one.forward_s));  // sums belong to the backward pass
+  const auto states_sums = [](const ComputeTimes& times) {
+    for (const Provenance& entry : times.provenance)
+      if (entry.what == "sums over micro-batches") return true;
+    return false;
+  };
+  CHECK(states_sums(several));
+  CHECK(!states_sums(one));
 }
 
 TEST_CASE("a profile of another model is refused") {

@@ -36,7 +36,7 @@ ProfiledCompute profile_for(const ModelShape& shape, bool skip_token) {
   for (const std::int64_t experts : {1, 2, 8}) {
     const auto n = static_cast<double>(experts);
     compute.profile.points.push_back(
-        {4, experts, skip_token, 0, {{0.01 + 0.002 * n, 0.02 + 0.005 * n * n, 0.001 * n}}});
+        {4, experts, skip_token, 0, {{0.01 + 0.002 * n, 0.02 + 0.005 * n * n, 0.001 * n}}, 0.003 * n});
   }
   return compute;
 }

@@ -46,7 +46,8 @@ costmodel::ProfiledCompute drawn_profile(const Scenario& scenario, Draws& draws)
            experts,
            skip_token,
            0,
-           {{draws.between(0.1, 1), draws.between(0.1, 1), draws.between(0, 0.5)}}});
+           {{draws.between(0.1, 1), draws.between(0.1, 1), draws.between(0, 0.5)}},
+           0.02 * experts});
   }
   return compute;
 }

@@ -78,6 +78,22 @@ TEST_CASE(
   CHECK(report.sites[3].compute_s * 12 == Approx(4 * 12.5));
 }
 
+TEST_CASE("a site that still receives while the others finish later rounds is late, and the run ends") {
+  Scenario scenario = tests::ideal_scenario("fedavg", 4);
+  scenario.strategy.quorum = 3;
+  const double model_bytes =
+      static_cast<double>(costmodel::count_parameters(scenario.model).total()) * 4;
+  scenario.platform.sites[3].downlink_bytes_per_s = model_bytes / 17;  // 17 s, more than three rounds of 5 s
+  const RunReport report = simulated(scenario);
+  REQUIRE(report.attendance);
+  CHECK(report.round.count == 12);
+  CHECK(report.round_durations_s.size() == 12);
+  CHECK(report.attendance->missed_rounds[0] == 0);
+  CHECK(report.attendance->missed_rounds[3] >= 6);
+  CHECK(report.wall_clock_s >= 12 * 5.0);
+  CHECK(report.wall_clock_s < 12 * 5.0 + 2 * 17);  // nobody waits for it
+}
+
 TEST_CASE("the quorum waits for slow sites up to the time-out") {
   Scenario scenario = four_sites(1e11);
   scenario.platform.sites[3].compute_factor = 1.5;  // 7.5 s
