@@ -7,8 +7,8 @@
 #   --output FOLDER     the folder for all results; it is created if it does not exist
 #   --bin FOLDER        the folder with fomoe-train, test_gpu and bench_kernels (default: build/release/bin)
 #   --budget SECONDS    the time for this call (default: 430)
-#   --pack FOLDER       copies what a GPU machine needs, stripped, into FOLDER and measures nothing; then take FOLDER along and name it
-#                       with --bin there
+#   --pack FILE.tar.xz  writes what a GPU machine needs beside this repository, and measures nothing; unpack it there, and name the
+#                       folder with --bin
 #   --rehearse          runs the same stages with a tiny model on the CPU, to test that this script runs to its end
 #   --list              prints the stages and their limits
 #
@@ -53,6 +53,7 @@ train=$bin/fomoe-train
 if [ -n "$rehearse" ]; then
   tiny=d_model=64,layers=2,heads=2,experts=8,active_experts=2,d_expert=32,vocabulary=256
   steps=(--steps 3 --warmup 1) device=cpu depths="1 2" deep=3 whole=4 graphs=auto held_out=6 skip_batches=1
+  training=experiments/scenarios/tiny-training.toml trainings="small shared4/small-1.json workload.tokens=16384"
   model() { printf '%s\n' --scenario experiments/scenarios/tiny-training.toml --sequence-length 16; }
   twin_model() { printf '%s\n' --shape $tiny --sequence-length 16; }
   experts() { echo 8,4; }
@@ -60,10 +61,17 @@ if [ -n "$rehearse" ]; then
   compiled=(--mode eager)  # compiling takes a minute or two and would not test this script
 else
   steps=(--steps 20 --warmup 5) device=cuda depths="2 18" deep=16 whole=128 graphs=on held_out=12,6,3 skip_batches=1,4
+  training=experiments/measured/training.toml
+  trainings="ring shared4/small-1.json
+int8 shared4/small-1.json strategy.collective=direct strategy.payload_dtype=int8
+streaming shared4/small-1.json strategy.method=streaming_diloco strategy.collective=direct strategy.fragments=2 strategy.overlap_steps=4
+fomoe-fixed shared4/small-1.json strategy.method=fomoe strategy.collective=direct strategy.expert_overlap=2
+fomoe-random shared4/small-1.json strategy.method=fomoe strategy.collective=direct strategy.expert_overlap=2 strategy.placement=random
+medium shared2/medium-1.json model.preset=medium platform.sites=2 workload.global_batch_sequences=8 strategy.local_steps=8 workload.tokens=393216"
   model() { printf '%s\n' --model "$1"; }
   # A vocabulary of 200,019 tokens makes PyTorch's matrix products slow; its users pad it to a multiple of 64, as our trainer does.
   twin_model() { printf '%s\n' --model "$1" --vocabulary 200064; }
-  experts() { case $1 in small) echo 8,4,2,1 ;; medium) echo 16,8,4,2,1 ;; large) echo 32,16,8,4 ;; xl) echo 64,32,16 ;; xxl) echo 128,64,32 ;; esac; }
+  experts() { case $1 in small) echo 8,4,2,1 ;; medium) echo 16,8,4,2,1 ;; large) echo 32,16,8,4 ;; xl) echo 64,32 ;; xxl) echo 128,64 ;; esac; }
   batches() { case $1 in small | medium) echo 1,4,8 ;; large) echo 1,4 ;; xl) echo 1,2 ;; xxl) echo 1 ;; esac; }
   compiled=(--mode compile --compile-mode reduce-overhead)  # with CUDA graphs, as our own steps
 fi
@@ -89,8 +97,8 @@ peer() {  # MODEL FILE OPTION…: takes a profile with the Python twin
 # Each stage has a name, a limit in seconds, and a function run_NAME whose first argument is the folder for its files. The
 # most important stages come first; the last three take the longest. The limits add up to more than the budget, since few
 # stages reach theirs.
-stages=(tests:60 graph:30 small:30 medium:80 skip:40 whole:90 large:60 shared2:40 shared4:40 xl:80 xxl:80 kernels:60
-        kernel_times:60 eager:60 skip_peer:60 compiled:150 rates:30 library:30 composition:60 compiled16:200 sanitizer:300)
+stages=(tests:60 graph:30 small:30 medium:60 shared4:40 shared2:40 trainings:200 whole:60 large:60 xl:60 xxl:60 skip:40 eager:40
+        kernels:90 compiled:150 kernel_times:60 skip_peer:60 rates:30 library:30 composition:60 compiled16:200 sanitizer:300)
 run_tests() {
   "$bin/test_gpu"
   local status=$?
@@ -110,22 +118,39 @@ run_library() {  # the same model with LibTorch's operators
   ours medium "$1/medium-library-kernels.json" --kernels library --local-experts "$(experts medium)" --micro-batch-sequences 1
 }
 run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences "$skip_batches"; }
-run_whole() { ours large "$1/large.json" --layers "$whole" --local-experts "$(experts large | cut -d , -f 1,2)" --micro-batch-sequences 1,2; }
-at_once() {  # FOLDER PROCESSES: profiles of small and medium, by several processes that start together
-  local name process status=0 running
+run_whole() { ours large "$1/large.json" --layers "$whole" --local-experts "$(experts large | cut -d , -f 1)" --micro-batch-sequences 1,2; }
+at_once() {  # FOLDER PROCESSES MODEL…: profiles of the models, by several processes that start together
+  local folder=$1 processes=$2 name process status=0 running
+  shift 2
   [ -n "$rehearse" ] || local steps=(--steps 2000 --warmup 5)  # long enough that the processes run side by side
-  for name in small medium; do
+  for name in "$@"; do
     running=()
-    for ((process = 1; process <= $2; process++)); do
-      ours "$name" "$1/$name-$process.json" --local-experts "$(experts "$name" | cut -d , -f 1,2)" --micro-batch-sequences 1 >"$1/$name-$process.txt" 2>&1 &
+    for ((process = 1; process <= processes; process++)); do
+      ours "$name" "$folder/$name-$process.json" --local-experts "$(experts "$name" | cut -d , -f 1,2)" --micro-batch-sequences 1 >"$folder/$name-$process.txt" 2>&1 &
       running+=($!)
     done
     for process in "${running[@]}"; do wait "$process" || status=1; done
   done
   return $status
 }
-run_shared2() { at_once "$1" 2; }
-run_shared4() { at_once "$1" 4; }
+run_shared2() { at_once "$1" 2 medium; }
+run_shared4() { at_once "$1" 4 small; }
+# Trainings of several sites on this GPU over emulated links. Each is predicted before it starts, from the steps that as
+# many processes on the GPU took, and from nothing that was seen in a training.
+run_trainings() {
+  local output=$1 name profile settings setting congestion
+  "$bin/fomoe-wan" run "$training" --no-check -- true || { echo "this machine cannot emulate links"; return 0; }
+  congestion=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
+  while read -r name profile settings; do
+    local words=(--set "compute.profile=$(realpath "${output%/*}")/$profile")
+    [ -z "$rehearse" ] || words=(--set "compute.profile=$(realpath "${output%/*}")/$profile" --set model.sequence_length=16 --set platform.sites=2)
+    for setting in $settings; do words+=(--set "$setting"); done
+    "$bin/fomoe" simulate "$training" "${words[@]}" --set network_model.host=linux --set network_model.congestion_control="$congestion" \
+      --sensitivity none --output "$output/$name-predicted.json" || return
+    "$bin/fomoe-wan" run "$training" "${words[@]}" --no-check --report "$output/$name-links.json" -- "$train" run "$training" "${words[@]}" \
+      --output "$output/$name.json" || return
+  done <<<"$trainings"
+}
 # The time of each kernel of some training steps, launched one by one.
 run_kernel_times() {
   [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
@@ -188,13 +213,16 @@ fi
 [ -x "$train" ] || fail "--bin: got \"$bin\", without fomoe-train; expected the folder of the built programs; for example --bin build/release/bin"
 [ -n "$torch_lib$pack" ] || fail "$python cannot import torch; expected a Python with PyTorch; for example PYTHON=.venv/bin/python3 $0 …"
 if [ -n "$pack" ]; then
-  mkdir -p "$pack/lib" || fail "--pack: got \"$pack\"; expected a folder that can be created; for example --pack gpu-kit"
+  kit=$(mktemp -d) && mkdir "$kit/lib" || fail "--pack: there is no folder for temporary files"
+  trap 'rm -rf "$kit"' EXIT
   for program in fomoe-train fomoe fomoe-wan test_gpu bench_kernels; do
-    strip -o "$pack/$program" "$bin/$program" || fail "--bin: got \"$bin\", without $program; expected the folder of the built programs"
+    strip -o "$kit/$program" "$bin/$program" || fail "--bin: got \"$bin\", without $program; expected the folder of the built programs"
   done
-  # fomoe's libraries are Debian packages, which the GPU machine lacks; those of the C library are on every Linux
-  ldd "$bin/fomoe" | awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|libpthread|libgcc_s|libstdc\+\+)\.so/ {print $3}' | xargs -I{} cp -L {} "$pack/lib/"
-  du -shL "$pack"
+  # The libraries of fomoe and fomoe-wan are Debian packages, which the GPU machine lacks; the C library's are on every Linux.
+  for program in fomoe fomoe-wan; do ldd "$bin/$program"; done |
+    awk '$3 ~ /^\// && $1 !~ /^(libc|libm|libdl|libpthread|libgcc_s|libstdc\+\+)\.so/ {print $3}' | sort -u | xargs -I{} cp -L {} "$kit/lib/"
+  XZ_OPT="-1 -T0" tar -cJf "$pack" -C "$kit" . || fail "--pack: could not write $pack"
+  du -h "$pack"
   exit 0
 fi
 mkdir -p "$output" || fail "--output: got \"$output\"; expected a folder that can be created; for example --output gpu-measurements"
@@ -241,7 +269,7 @@ for stage in "${stages[@]}"; do
   if [ -e "$output/graph/small-by-graph.json" ] || [ -e "$output/graph.part/small-by-graph.json" ]; then launches=auto; fi
   # timeout starts a process group of its own, so that the limit also ends the children.
   export -f model twin_model experts batches ours peer at_two_depths at_once "run_$name"
-  export bin train python rehearse device depths tiny deep whole graphs held_out skip_batches launches
+  export bin train python rehearse device depths tiny deep whole graphs held_out skip_batches training trainings launches
   steps_text="${steps[*]}" compiled_text="${compiled[*]}" timeout -k 5 "$limit" bash -c \
     'read -ra steps <<<"$steps_text"; read -ra compiled <<<"$compiled_text"; run_'"$name"' "$1"' _ "$output/$name.part" \
     >"$output/$name.part/log.txt" 2>&1

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
-#include "scenarios.hpp"
+#include "tests/scenarios.hpp"
 
 using namespace fomoe;
 using namespace fomoe::costmodel;
