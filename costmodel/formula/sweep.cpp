@@ -75,6 +75,13 @@ V even_part(const V& batch_sequences, const V& sites, double site) {
   return ceil_of(V((batch_sequences - site) / sites));
 }
 
+/// The mean step of sites of which a share of `rest` takes as long as `b`, and the others as long as `a`.
+template <class V>
+StepSeconds<V> between(const StepSeconds<V>& a, const StepSeconds<V>& b, const V& rest) {
+  const auto mean = [&](const V& of_a, const V& of_b) { return V((1.0 - rest) * of_a + rest * of_b); };
+  return {mean(a.gradients_s, b.gradients_s), mean(a.forward_s, b.forward_s), mean(a.optimizer_s, b.optimizer_s)};
+}
+
 /// Replaces each lane of `kept` by that of `other` where `mark` is larger than `kept_mark`.
 void keep_larger(double& kept, double other, double kept_mark, double mark) {
   if (mark > kept_mark) kept = other;
@@ -166,7 +173,10 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
         : context.sites.size() == 1 || method.one_site
             ? mean_sequences
             : even_part(axes.global_batch_sequences, axes.sites, static_cast<double>(i));
-    mean_steps.push_back(step(own_sequences));
+    // A site has a whole number of sequences, of which its time is no linear function: sums over micro-batches are
+    // only made if there are several.
+    const V rest = own_sequences - floor_of(own_sequences);
+    mean_steps.push_back(between(step(floor_of(own_sequences)), step(ceil_of(own_sequences)), rest));
     const bool alike = context.sites.size() == 1 && !shares;
     const StepSeconds<V> longest = alike ? step(ceil_of(mean_sequences)) : mean_steps.back();
     const V longest_s = longest.step_s();

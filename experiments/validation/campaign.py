@@ -138,6 +138,7 @@ def run(one, out, binaries, scenario, conditions):
 # congestion control is that of the case. The send buffers of the runs were enlarged ("large" in conditions.csv: at least 4
 # bandwidth-delay products), so that they limited no connection; 1 GB is the largest that fomoe-wan sets.
 LINUX_TERMS = ["network_model.host=linux", "network_model.send_buffer=1GB"]
+SYSTEM_TERMS = ["network_model.host=linux"]  # the runs of system-buffers.csv had those of Debian
 
 
 def fitted_terms():
@@ -155,7 +156,8 @@ def predict(chosen, path, fomoe):
         with tempfile.TemporaryDirectory() as folder:
             settings = overrides(with_platform(one, folder))
             congestion = [f"network_model.congestion_control={one['congestion']}"]
-            for name, terms in (("ideal_s", []), ("linux_s", LINUX_TERMS + congestion),
+            linux = LINUX_TERMS if one.get("buffers", "large") == "large" else SYSTEM_TERMS
+            for name, terms in (("ideal_s", []), ("linux_s", linux + congestion),
                                 ("fitted_s", fitted_terms() + congestion)):
                 done = subprocess.run([fomoe, "simulate", HERE / "base.toml", *settings, *overrides(terms), "--output",
                                        "-"], stdout=subprocess.PIPE, check=True)

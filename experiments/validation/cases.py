@@ -259,7 +259,8 @@ def case_of(row):
             "latencies_ms": [int(value) for value in row.get("latencies_ms", "").split()],
             "capped": dict(one.split(":") for one in row.get("capped", "").split()), "shared": row.get("shared", ""),
             "paced": True, "congestion": row.get("congestion", "bbr"), "queue": "8x",
-            "uplink": row.get("uplink", "host"), "quota": None, "site_sequences": 0}
+            "uplink": row.get("uplink", "host"), "quota": None, "site_sequences": 0,
+            "buffers": row.get("buffers", "large")}
 
 
 def read_drawn(path):

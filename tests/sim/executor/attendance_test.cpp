@@ -79,19 +79,26 @@ TEST_CASE(
 }
 
 TEST_CASE("a site that still receives while the others finish later rounds is late, and the run ends") {
-  Scenario scenario = tests::ideal_scenario("fedavg", 4);
-  scenario.strategy.quorum = 3;
-  const double model_bytes =
-      static_cast<double>(costmodel::count_parameters(scenario.model).total()) * 4;
-  scenario.platform.sites[3].downlink_bytes_per_s = model_bytes / 17;  // 17 s, more than three rounds of 5 s
-  const RunReport report = simulated(scenario);
-  REQUIRE(report.attendance);
-  CHECK(report.round.count == 12);
-  CHECK(report.round_durations_s.size() == 12);
-  CHECK(report.attendance->missed_rounds[0] == 0);
-  CHECK(report.attendance->missed_rounds[3] >= 6);
-  CHECK(report.wall_clock_s >= 12 * 5.0);
-  CHECK(report.wall_clock_s < 12 * 5.0 + 2 * 17);  // nobody waits for it
+  // The last chunks of a ring reach the sites at different times. The steps take next to nothing, so the first site
+  // to have its average is alone in the next rounds, and finishes them before the others have left this one.
+  for (const std::string method : {"diloco", "local_sgd", "des_loc"}) {
+    CAPTURE(method);
+    Scenario scenario = tests::ideal_scenario(method, 3);
+    scenario.compute = costmodel::GivenStepTime{1e-6};
+    scenario.platform.sites[2].downlink_bytes_per_s = 1e8;
+    scenario.platform.set_latency(0, 1, 0.02);
+    scenario.platform.set_latency(1, 2, 0.05);
+    scenario.strategy.quorum = 1;
+    const RunReport report = simulated(scenario);
+    REQUIRE(report.attendance);
+    CHECK(report.round.count == 12);
+    double missed = 0;
+    for (const double rounds : report.attendance->missed_rounds) {
+      CHECK(rounds <= 12);
+      missed += rounds;
+    }
+    CHECK(missed > 0);
+  }
 }
 
 TEST_CASE("the quorum waits for slow sites up to the time-out") {
