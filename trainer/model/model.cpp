@@ -28,6 +28,7 @@ Model::Model(const ModelShape& shape, ModelOptions options)
     : shape_(shape),
       options_(std::move(options)),
       own_kernels_(uses_own(options_.kernels, options_.device, options_.dtype)) {
+  if (options_.device.is_cuda()) prefer_cudnn_attention(options_.device);
   const at::ScalarType master = options_.dtype == at::kDouble ? at::kDouble : at::kFloat;
   for (ParameterSpec& spec : parameter_specs(shape_, options_.experts)) {
     Parameter parameter;

@@ -22,6 +22,7 @@ int cuda_device_count() { return 0; }
 void set_cuda_device(at::Device) { missing(); }
 void wait_for_device() { missing(); }
 int compute_capability(at::Device) { missing(); }
+void prefer_cudnn_attention(at::Device) { missing(); }
 std::string cuda_slot(at::Device) { missing(); }
 void free_matrix_workspaces() { missing(); }
 void reset_peak_cuda_memory() { missing(); }
