@@ -214,7 +214,7 @@ at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Rout
   const auto tied = c10::make_intrusive<TiedGradient>();
   return linear_cross_entropy(hidden(tokens, tied, routing, at_layer), parameters_.front().compute,
                               targets.flatten(),
-                              /*chunk_tokens=*/0, tied, weight, padded_embedding_);
+                              /*chunk_tokens=*/0, tied, weight, padded_embedding_, own_kernels_);
 }
 
 void Model::relabel_experts(ExpertChoice experts) {

@@ -9,6 +9,7 @@
 #include "emulated/kernels/peri_norm/peri_norm.hpp"
 #include "emulated/kernels/rotary/rotary.hpp"
 #include "emulated/kernels/route/route.hpp"
+#include "emulated/kernels/softmax_loss/softmax_loss.hpp"
 #include "emulated/kernels/team.hpp"
 #include "tests/trainer/emulated_gpu/emulated_gpu.hpp"
 #include "tests/trainer/support.hpp"
@@ -18,6 +19,7 @@
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
 #include "trainer/kernels/rotary/rotary.hpp"
 #include "trainer/kernels/route/route.hpp"
+#include "trainer/kernels/softmax_loss/softmax_loss.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -163,6 +165,32 @@ TEST_CASE("emulated rotation of q and k, forward and backward") {
     }
   }
 }
+TEST_CASE("emulated cross-entropy of rows, with and without padding, packs and gradients") {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    // Rows of single elements and of packs, shorter than the block and longer than two packs for each thread.
+    for (const auto& [vocabulary, stride] :
+         {std::pair{1, 1}, {33, 33}, {57, 64}, {64, 64}, {5003, 5056}, {9001, 9024}}) {
+      for (const std::int64_t rows : {0, 1, 3}) {
+        CAPTURE(vocabulary);
+        CAPTURE(stride);
+        CAPTURE(rows);
+        CAPTURE(c10::toString(type));
+        at::manual_seed(17);
+        const at::Tensor logits = (4 * at::randn({rows, stride})).to(type),
+                         targets = at::randint(vocabulary, {rows}, at::kLong);
+        const PoisonedMemory poison;
+        for (const bool gradients : {true, false}) {
+          at::Tensor wanted = logits.clone(), got = logits.clone();
+          const at::Tensor losses = softmax_losses(wanted, targets, vocabulary, gradients);
+          check_near(emulated::softmax_losses(got, targets, vocabulary, gradients), losses, vocabulary);
+          check_near(got, wanted, vocabulary);
+          if (!gradients) CHECK(at::equal(got, logits));
+        }
+      }
+    }
+  }
+}
+
 
 TEST_CASE("emulated codecs: the CPU's bytes, values and positions") {
   for (const int bits : {8, 4, 2}) {
