@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "trainer/comm/rank_transports.hpp"
+#include "trainer/comm/staging.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -57,7 +58,7 @@ class GlooTransport : public Transport {
           continue;
         }
         partner = rank_of(message->to);
-        const std::vector<at::Tensor> parts = parts_of(message->sent.contiguous());
+        const std::vector<at::Tensor> parts = parts_of(on_host(message->sent.contiguous()));
         const std::lock_guard posting(posting_);  // several transfers post from their own threads
         for (std::size_t part = 0; part < parts.size(); ++part) {
           std::vector<at::Tensor> buffer = {parts[part]};
@@ -92,7 +93,7 @@ class GlooTransport : public Transport {
 
   std::shared_ptr<Receive> receive(Message& message, int channel) {
     auto posted = std::make_shared<Receive>();
-    message.received = at::empty({message.bytes()}, at::kByte);
+    message.received = host_buffer(message.bytes(), message.used_on);
     const std::vector<at::Tensor> parts = parts_of(message.received);
     const std::lock_guard posting(posting_);
     for (std::size_t part = 0; part < parts.size(); ++part) {

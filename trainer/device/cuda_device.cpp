@@ -48,7 +48,7 @@ std::string cuda_slot(at::Device device) {
          std::to_string(properties->pciDeviceID);
 }
 
-void wait_for_device() { at::cuda::getCurrentCUDAStream().synchronize(); }
+void wait_for_device(at::Device device) { at::cuda::getCurrentCUDAStream(device.index()).synchronize(); }
 
 std::string cuda_versions() {
   int runtime = 0, driver = 0;

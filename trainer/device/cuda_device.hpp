@@ -14,8 +14,8 @@ namespace fomoe::trainer {
 
 int cuda_device_count();
 void set_cuda_device(at::Device device);
-/// Waits until the current stream of the current device has done all its work.
-void wait_for_device();
+/// Waits until the calling thread's current stream of the device has done all its work.
+void wait_for_device(at::Device device);
 /// The major number of the compute capability: 9 for 9.0.
 int compute_capability(at::Device device);
 /// Makes scaled_dot_product_attention of this process try cuDNN's kernels first, then flash attention and the
