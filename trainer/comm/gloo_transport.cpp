@@ -51,6 +51,7 @@ class GlooTransport : public Transport {
         message->posted = receive(*message, channel);
       }
       std::vector<std::pair<int, c10::intrusive_ptr<c10d::Work>>> pending;  // with the partner
+      std::vector<at::Tensor> in_host_memory;                               // until they have been sent
       for (const Message* message : messages) {
         if (!hosts(message->from)) {
           const auto& parts = static_cast<const Receive&>(*message->posted).parts;
@@ -58,7 +59,8 @@ class GlooTransport : public Transport {
           continue;
         }
         partner = rank_of(message->to);
-        const std::vector<at::Tensor> parts = parts_of(on_host(message->sent.contiguous()));
+        in_host_memory.push_back(on_host(message->sent.contiguous()));
+        const std::vector<at::Tensor> parts = parts_of(in_host_memory.back());
         const std::lock_guard posting(posting_);  // several transfers post from their own threads
         for (std::size_t part = 0; part < parts.size(); ++part) {
           std::vector<at::Tensor> buffer = {parts[part]};
