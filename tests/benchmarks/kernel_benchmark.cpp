@@ -8,121 +8,47 @@
 // Tiny sizes, also without a GPU, where the kernels are loops on one core:
 //   bench_kernels --rehearse --output -
 //
-// A time is the median of several measurements after warm-up, each of several calls in a row, so that the GPU does
-// not wait for the host between them. Figures depend on the machine, so this is not a test.
-#include <ATen/cuda/CUDAContext.h>
-#include <ATen/cuda/CUDAEvent.h>
-#include <torch/csrc/autograd/autograd.h>
+// A time is the median of several measurements after warm-up, each of several calls in a row, so that the GPU
+// does not wait for the host between them. Figures depend on the machine, so this is not a test.
 
-#include <algorithm>
-#include <chrono>
-#include <functional>
+#include <array>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "platforms/support/atomic_file.hpp"
-#include "trainer/device/device_info.hpp"
+#include "tests/benchmarks/kernel_bench.hpp"
 #include "trainer/kernels/adam/adam.hpp"
 #include "trainer/kernels/codec/codec.hpp"
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
 #include "trainer/kernels/rotary/rotary.hpp"
 #include "trainer/kernels/route/route.hpp"
+#include "trainer/kernels/softmax_loss/softmax_loss.hpp"
 #include "trainer/model/cross_entropy.hpp"
 #include "trainer/model/moe.hpp"
 #include "trainer/model/moe_rows.hpp"
 #include "trainer/optimizer/outer_optimizer.hpp"
-#include "trainer/step/device_graph.hpp"
 #include "trainer/step/profile.hpp"
 #include "trainer/torch.hpp"
 
 using namespace fomoe::trainer;
-using nlohmann::json;
 
 namespace {
 
-struct Bench {
-  bool cuda, rehearse;
-  bool by_graph = true;  // on a GPU: each kernel as a CUDA graph
-  json rows = json::array();
-  bool failed = false;
-
-  /// Runs `work`. If it fails, prints the error and lets the other benchmarks run.
-  void attempt(const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const c10::Error& error) {
-      failed = true;
-      std::cerr << "bench_kernels: " << error.what_without_backtrace() << '\n';
-    }
-  }
-
-  [[nodiscard]] at::TensorOptions bf16() const { return options(at::kBFloat16); }
-  [[nodiscard]] at::TensorOptions options(at::ScalarType type) const {
-    return at::TensorOptions(type).device(cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU));
-  }
-
-  double median_s(const std::function<void()>& work) const {
-    DeviceGraph graph(cuda && by_graph ? graph_pool(at::Device(at::kCUDA, 0)) : nullptr);
-    for (int i = 0; i < DeviceGraph::kPlainCalls; ++i) graph.plain(work);
-    graph.launch(work);
-    constexpr int kCallsInARow = 8;
-    std::vector<double> times;
-    for (int i = 0; i < (rehearse ? 3 : 20); ++i) {
-      if (cuda) {
-        at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
-        begin.record();
-        for (int call = 0; call < kCallsInARow; ++call) graph.launch(work);
-        end.record();
-        end.synchronize();
-        times.push_back(1e-3 * static_cast<double>(begin.elapsed_time(end)) / kCallsInARow);
-      } else {
-        const auto begin = std::chrono::steady_clock::now();
-        work();
-        times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-      }
-    }
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
-                     times.end());
-    return times[times.size() / 2];
-  }
-
-  /// Adds a row with the median time of `work`. `kernels` is "own" or "library". `bytes` is the least number
-  /// of bytes to read and write, or 0 if the traffic does not bound the time.
-  void add(const std::string& name, const char* kernels, json shape, double bytes,
-           const std::function<void()>& work) {
-    json row = {{"kernel", name}, {"kernels", kernels}, {"shape", std::move(shape)}};
-    row["seconds"] = median_s(work);
-    if (bytes > 0) row["bytes_per_s"] = bytes / row["seconds"].get<double>();
-    std::cerr << row.dump() << '\n';
-    rows.push_back(std::move(row));
-  }
-
-  /// Adds a row for the forward pass alone, and one for the forward pass and the gradients of all inputs.
-  void add_with_gradients(const std::string& name, const char* kernels, const json& shape,
-                          double forward_bytes, double backward_bytes, const std::vector<at::Tensor>& inputs,
-                          const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& f) {
-    std::vector<at::Tensor> leaves;
-    for (const at::Tensor& input : inputs) leaves.push_back(input.detach().requires_grad_());
-    std::vector<at::Tensor> gradients;
-    for (const at::Tensor& out : f(leaves)) gradients.push_back(at::randn_like(out));
-    add(name + " forward", kernels, shape, forward_bytes, [&] { f(leaves); });
-    add(name + " forward and backward", kernels, shape, forward_bytes + backward_bytes,
-        [&] { torch::autograd::grad(f(leaves), leaves, gradients); });
-  }
-};
-
+// The bandwidth that other kernels are compared with. A copy_() of a recorded step is not a kernel but a node
+// for the copy engine, which is slower (on an H200 2.76 TB/s where kernels reach 3.8), so this kernel changes
+// the sign of each value.
 void copy(Bench& bench) {
   const std::int64_t bytes = bench.rehearse ? 1 << 16 : std::int64_t{1} << 30;
-  const at::Tensor from = at::empty({bytes}, bench.options(at::kByte)).random_();
+  const at::Tensor from = at::randn({bytes / 4}, bench.options(at::kFloat));
   at::Tensor to = at::empty_like(from);
-  bench.add("copy", "library", {{"bytes", bytes}}, 2.0 * static_cast<double>(bytes), [&] { to.copy_(from); });
+  bench.add("copy", "library", {{"bytes", bytes}}, 2.0 * static_cast<double>(bytes),
+            [&] { at::neg_out(to, from); });
 }
 
-// Payloads leave a GPU and come back to it. Copies from and to pageable memory go through a buffer of the driver.
+// Payloads leave a GPU and come back to it. Copies from and to pageable memory go through a buffer of the
+// driver.
 void staging(Bench& bench) {
   const std::int64_t bytes = bench.rehearse ? 1 << 16 : std::int64_t{1} << 28;
   at::Tensor device = at::empty({bytes}, bench.options(at::kByte)).random_();
@@ -132,15 +58,18 @@ void staging(Bench& bench) {
     host.fill_(1);
     const json shape = {{"bytes", bytes}, {"pinned", pinned}};
     const bool by_graph = std::exchange(bench.by_graph, false);  // a pageable copy cannot be recorded
-    bench.add("device to host", "library", shape, static_cast<double>(bytes), [&] { host.copy_(device, pinned); });
-    bench.add("host to device", "library", shape, static_cast<double>(bytes), [&] { device.copy_(host, pinned); });
+    bench.add("device to host", "library", shape, static_cast<double>(bytes),
+              [&] { host.copy_(device, pinned); });
+    bench.add("host to device", "library", shape, static_cast<double>(bytes),
+              [&] { device.copy_(host, pinned); });
     bench.by_graph = by_graph;
   }
 }
 
-// The parts of a layer that are LibTorch's: the products of attention, attention by each of its back ends, and
-// the choice of experts.
-void attention(Bench& bench, std::int64_t sequences, std::int64_t length, std::int64_t heads, std::int64_t head) {
+// The parts of a layer that are LibTorch's: the products of attention, attention by each of its back ends,
+// and the choice of experts.
+void attention(Bench& bench, std::int64_t sequences, std::int64_t length, std::int64_t heads,
+               std::int64_t head) {
   const std::int64_t tokens = sequences * length, d = heads * head;
   const json shape = {{"sequences", sequences}, {"length", length}, {"heads", heads}, {"d_head", head}};
   const double root = std::sqrt(static_cast<double>(d));
@@ -148,9 +77,11 @@ void attention(Bench& bench, std::int64_t sequences, std::int64_t length, std::i
     return {at::mm(in[0], in[1])};
   };
   bench.add_with_gradients("q, k and v product", "library", shape, 0, 0,
-                           {at::randn({tokens, d}, bench.bf16()), at::randn({d, 3 * d}, bench.bf16()) / root}, product);
+                           {at::randn({tokens, d}, bench.bf16()), at::randn({d, 3 * d}, bench.bf16()) / root},
+                           product);
   bench.add_with_gradients("output product", "library", shape, 0, 0,
-                           {at::randn({tokens, d}, bench.bf16()), at::randn({d, d}, bench.bf16()) / root}, product);
+                           {at::randn({tokens, d}, bench.bf16()), at::randn({d, d}, bench.bf16()) / root},
+                           product);
 
   auto& context = at::globalContext();
   const auto use = [&](bool flash, bool efficient, bool cudnn, bool math) {
@@ -160,7 +91,8 @@ void attention(Bench& bench, std::int64_t sequences, std::int64_t length, std::i
     context.setSDPUseMath(math);
   };
   std::vector<at::Tensor> heads_of_all;
-  for (int i = 0; i < 3; ++i) heads_of_all.push_back(at::randn({sequences, heads, length, head}, bench.bf16()));
+  for (int i = 0; i < 3; ++i)
+    heads_of_all.push_back(at::randn({sequences, heads, length, head}, bench.bf16()));
   for (const std::string back_end : {"flash", "efficient", "cudnn"}) {
     if (!bench.cuda && back_end != "flash") continue;  // the CPU has one
     bench.attempt([&] {
@@ -183,12 +115,14 @@ void router(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t scor
   bench.add("router product", "library", shape, 0, [&] { at::mm(x, weight); });
   bench.add("top-k of scores", "library", shape, 0, [&] { scores.topk(chosen, 1); });
   bench.add("route", "own", shape, 0, [&] { route(expert, scored); });
-  bench.add("count of choices", "library", shape, 0, [&] {
-    at::zeros({scored}, expert.options()).scatter_add_(0, expert, at::ones_like(expert));
-  });
+  bench.add("count of choices", "library", shape, 0,
+            [&] { at::zeros({scored}, expert.options()).scatter_add_(0, expert, at::ones_like(expert)); });
 }
 
-// Unembedding, loss and their gradients, which the forward pass computes; and the gradient of the lookup.
+constexpr std::array<std::int64_t, 3> kHeadWidths = {512, 1024, 2048};
+
+// Unembedding, loss and their gradients, which the forward pass computes; the losses of ready logits alone,
+// which the kernel reads twice and writes once; and the gradient of the lookup.
 void head(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t vocabulary) {
   const json shape = {{"tokens", tokens}, {"d", d}, {"vocabulary", vocabulary}};
   const at::Tensor padded = at::randn({padded_vocabulary(vocabulary), d}, bench.bf16()).mul_(0.02);
@@ -196,11 +130,27 @@ void head(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t vocabu
   const at::Tensor embedding = padded.narrow(0, 0, vocabulary).detach().requires_grad_(),
                    hidden = at::randn({tokens, d}, bench.bf16()).requires_grad_(),
                    targets = at::randint(vocabulary, {tokens}, bench.options(at::kLong));
-  bench.add("unembedding and loss with gradients", "library", shape, 0,
-            [&] { linear_cross_entropy(hidden, embedding, targets, 0, {}, 1, padded); });
+  for (const bool own : {true, false}) {
+    bench.add("unembedding and loss with gradients", own ? "own" : "library", shape, 0,
+              [&] { linear_cross_entropy(hidden, embedding, targets, 0, {}, 1, padded, own); });
+  }
+  if (d == kHeadWidths.front()) {  // the logits have the same size for each width
+    at::Tensor logits = at::randn({tokens, padded.size(0)}, bench.bf16());
+    const double bytes = 2.0 * static_cast<double>(logits.numel());
+    for (const bool gradients : {true, false}) {
+      for (const bool own : {true, false}) {
+        bench.add(gradients ? "losses and gradients of logits" : "losses of logits", own ? "own" : "library",
+                  {{"tokens", tokens}, {"vocabulary", vocabulary}}, (gradients ? 3 : 1) * bytes, [&] {
+                    (own ? softmax_losses : softmax_losses_of_operators)(logits, targets, vocabulary,
+                                                                         gradients);
+                  });
+      }
+    }
+  }
   const at::Tensor rows = at::randn({tokens, d}, bench.bf16());
   at::Tensor sum = at::zeros_like(padded);
-  bench.add("gradient of the lookup", "library", shape, 0, [&] { sum.index_put_({targets}, rows, /*accumulate=*/true); });
+  bench.add("gradient of the lookup", "library", shape, 0,
+            [&] { sum.index_put_({targets}, rows, /*accumulate=*/true); });
 }
 
 void peri_norms(Bench& bench, std::int64_t tokens, std::int64_t d) {
@@ -323,7 +273,6 @@ void adam_steps(Bench& bench, std::int64_t n) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  std::string output;
   Bench bench{cuda_available(), false};
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--rehearse") {
@@ -332,7 +281,7 @@ int run(const std::vector<std::string>& arguments) {
                (arguments[i + 1] == "on" || arguments[i + 1] == "off")) {
       bench.by_graph = arguments[++i] == "on";
     } else if (arguments[i] == "--output" && i + 1 < arguments.size()) {
-      output = arguments[++i];
+      bench.output = arguments[++i];
     } else {
       std::cerr << "bench_kernels: got \"" << arguments[i]
                 << "\"; expected [--rehearse] [--cuda-graph on|off] --output FILE; for example --output "
@@ -340,10 +289,11 @@ int run(const std::vector<std::string>& arguments) {
       return 2;
     }
   }
-  if (output.empty() || (!bench.cuda && !bench.rehearse)) {
-    std::cerr << (output.empty() ? "bench_kernels: --output: got nothing; expected a file or -; for example "
-                                   "--output kernels.json\n"
-                                 : "bench_kernels: expected a GPU; --rehearse goes without\n");
+  if (bench.output.empty() || (!bench.cuda && !bench.rehearse)) {
+    std::cerr << (bench.output.empty()
+                      ? "bench_kernels: --output: got nothing; expected a file or -; for example "
+                        "--output kernels.json\n"
+                      : "bench_kernels: expected a GPU; --rehearse goes without\n");
     return 2;
   }
   at::manual_seed(1);
@@ -352,7 +302,7 @@ int run(const std::vector<std::string>& arguments) {
     bench.attempt([&] { staging(bench); });
     bench.attempt([&] { attention(bench, 1, 16, 2, 32); });
     bench.attempt([&] { router(bench, 16, 64, 8, 2); });
-    bench.attempt([&] { head(bench, 16, 64, 100); });
+    bench.attempt([&] { head(bench, 16, kHeadWidths.front(), 100); });
     bench.attempt([&] { peri_norms(bench, 16, 64); });
     bench.attempt([&] { rotary(bench, 1, 16, 2, 32); });
     bench.attempt([&] { experts(bench, 16, 64, 32, 8, 2); });
@@ -367,7 +317,7 @@ int run(const std::vector<std::string>& arguments) {
     bench.attempt([&] { router(bench, 8192, 512, 16, 4); });
     bench.attempt([&] { router(bench, 8192, 1024, 32, 8); });
     bench.attempt([&] { router(bench, 8192, 2048, 64, 16); });
-    for (const std::int64_t d : {512, 1024, 2048}) bench.attempt([&] { head(bench, 8192, d, 200'019); });
+    for (const std::int64_t d : kHeadWidths) bench.attempt([&] { head(bench, 8192, d, 200'019); });
     for (const std::int64_t d : {1024, 2048, 4096}) bench.attempt([&] { peri_norms(bench, 16384, d); });
     bench.attempt([&] { rotary(bench, 8, 2048, 16, 128); });
     bench.attempt([&] { experts(bench, 16384, 512, 128, 16, 4); });
@@ -378,16 +328,7 @@ int run(const std::vector<std::string>& arguments) {
     bench.attempt([&] { outer_steps(bench, std::int64_t{1} << 28); });
     bench.attempt([&] { adam_steps(bench, std::int64_t{1} << 28); });
   }
-  const json out = {{"device", bench.cuda ? cuda_name() : cpu_name()},
-                    {"versions", versions()},
-                    {"rehearsal", bench.rehearse},
-                    {"kernels", std::move(bench.rows)}};
-  const std::string text = out.dump(2) + '\n';
-  if (output == "-") {
-    std::cout << text;
-  } else {
-    fomoe::write_file(output, text);
-  }
+  bench.write(/*complete=*/true);
   return bench.failed ? 1 : 0;
 }
 

@@ -63,8 +63,8 @@ def test_the_rehearsal_runs_every_stage_with_the_real_programs(tmp_path):
     rates = json.loads((output / "rates/rates.json").read_text())["rates"]
     assert {rate["kind"] for rate in rates} == {"matmul", "grouped", "copy"}
     kernels = json.loads((output / "kernels/kernels.json").read_text())
-    assert kernels["rehearsal"]
-    both = {"peri_norm forward", "rotary forward and backward", "experts forward and backward", "largest_of_groups"}
+    assert kernels["rehearsal"] and kernels["complete"]
+    both = {"losses and gradients of logits", "peri_norm forward", "rotary forward and backward", "experts forward and backward", "largest_of_groups"}
     for form in ("own", "library"):
         assert both <= {row["kernel"] for row in kernels["kernels"] if row["kernels"] == form}
     assert all(row["seconds"] > 0 for row in kernels["kernels"])
@@ -119,6 +119,17 @@ def test_the_summary_says_how_far_off_compositions_and_interpolations_are(tmp_pa
     assert "medium: tokens/s, one sequence 20\n" in text
     assert "speed relative to eager PyTorch 2.00x goal: 1.5x" in text and "speed relative to torch.compile 1.25x goal: 1.0x" in text
     assert "not measured: graph/small-by-graph.json" in text and "not measured: kernels/kernels.json" in text
+
+
+def test_a_benchmark_of_kernels_that_is_killed_leaves_its_rows(tmp_path):
+    output = tmp_path / "kernels.json"
+    benchmark = subprocess.Popen([pathlib.Path(TRAIN).parent / "bench_kernels", "--rehearse", "--output", output], stderr=subprocess.PIPE)
+    benchmark.stderr.readline()  # of the first row
+    benchmark.stderr.readline()  # the first row has been written before
+    benchmark.kill()
+    benchmark.communicate()
+    left = json.loads(output.read_text())
+    assert left["kernels"][0]["kernel"] == "copy" and not left["complete"]
 
 
 def test_the_programs_need_no_library_that_a_machine_with_pytorch_lacks():

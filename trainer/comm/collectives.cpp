@@ -91,7 +91,8 @@ std::vector<std::int64_t> cut(const Payload& payload, const costmodel::Pieces& p
 
 TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const TransferOptions& options)
     : transport_(&transport), options_(options) {
-  const at::Tensor like = at::empty({0}, options.exact_wire ? at::kDouble : at::kFloat);
+  const at::Tensor like =
+      at::empty({0}, at::device(options.device).dtype(options.exact_wire ? at::kDouble : at::kFloat));
   std::vector<std::vector<PatternRun*>> calls;
   for (const Exchange& exchange : transfer.exchanges) {
     const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
@@ -138,7 +139,7 @@ PartialMeans::Key TransferRun::key(const PayloadAt& at) const {
 }
 
 std::unique_ptr<Phase> TransferRun::laid_out(const Step& step) const {
-  auto phase = std::make_unique<Phase>(*transport_, options_.channel);
+  auto phase = std::make_unique<Phase>(*transport_, options_.channel, options_.device);
   for (PatternRun* run : step.runs) run->add_to(*phase, step.phase);
   phase->expect();
   return phase;

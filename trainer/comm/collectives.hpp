@@ -86,6 +86,7 @@ struct TransferOptions {
   // how payloads are cut, with one call per piece; if empty, one call sends the whole payload
   costmodel::Pieces pieces = {};
   int channel = 0;                  // see Transport::exchange
+  at::Device device = at::kCPU;     // where a node that sends nothing decodes what it receives
   PartialMeans* partial = nullptr;  // required by transfers that read or leave chunks
   std::int64_t round = 0;           // the outer round that the payloads belong to
 };

@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "trainer/comm/rank_transports.hpp"
+#include "trainer/comm/staging.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -50,6 +51,7 @@ class GlooTransport : public Transport {
         message->posted = receive(*message, channel);
       }
       std::vector<std::pair<int, c10::intrusive_ptr<c10d::Work>>> pending;  // with the partner
+      std::vector<at::Tensor> in_host_memory;                               // until they have been sent
       for (const Message* message : messages) {
         if (!hosts(message->from)) {
           const auto& parts = static_cast<const Receive&>(*message->posted).parts;
@@ -57,7 +59,8 @@ class GlooTransport : public Transport {
           continue;
         }
         partner = rank_of(message->to);
-        const std::vector<at::Tensor> parts = parts_of(message->sent.contiguous());
+        in_host_memory.push_back(on_host(message->sent.contiguous()));
+        const std::vector<at::Tensor> parts = parts_of(in_host_memory.back());
         const std::lock_guard posting(posting_);  // several transfers post from their own threads
         for (std::size_t part = 0; part < parts.size(); ++part) {
           std::vector<at::Tensor> buffer = {parts[part]};
@@ -92,7 +95,7 @@ class GlooTransport : public Transport {
 
   std::shared_ptr<Receive> receive(Message& message, int channel) {
     auto posted = std::make_shared<Receive>();
-    message.received = at::empty({message.bytes()}, at::kByte);
+    message.received = host_buffer(message.bytes(), message.used_on);
     const std::vector<at::Tensor> parts = parts_of(message.received);
     const std::lock_guard posting(posting_);
     for (std::size_t part = 0; part < parts.size(); ++part) {

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "trainer/comm/rank_transports.hpp"
+#include "trainer/comm/staging.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -28,31 +29,40 @@ class NcclTransport : public Transport {
   [[nodiscard]] bool concurrent() const override { return false; }
 
  protected:
-  // One group of sends and receives, in the order of the messages, which both ends sort by (from, to).
+  // One group of sends and receives, in the order of the messages, which both ends sort by (from, to). All
+  // memory is allocated before the group begins. If a send or receive is refused nevertheless, the group is
+  // ended, since NCCL would add the next exchange to it.
   void move(const std::vector<Message*>& messages, int /*channel*/) override {
     const c10::cuda::CUDAGuard guard(device_);
     std::vector<at::Tensor> buffers;
-    int partner = -1;
+    for (const Message* message : messages) {
+      buffers.push_back(hosts(message->from)
+                            ? on_device(message->sent, device_)
+                            : at::empty({message->bytes()}, at::device(device_).dtype(at::kByte)));
+    }
+    int partner = other_end(*messages.front());
+    bool grouping = false;
     try {
       group_->startCoalescing();
-      for (Message* message : messages) {
-        const bool sending = hosts(message->from);
-        const costmodel::NodeId other = sending ? message->to : message->from;
-        partner = rank_of_site_[static_cast<std::size_t>(nodes()[static_cast<std::size_t>(other)].site)];
-        buffers.push_back(sending ? message->sent.to(device_)
-                                  : at::empty({message->bytes()}, at::device(device_).dtype(at::kByte)));
-        std::vector<at::Tensor> buffer = {buffers.back()};
+      grouping = true;
+      for (std::size_t m = 0; m < messages.size(); ++m) {
+        const bool sending = hosts(messages[m]->from);
+        partner = other_end(*messages[m]);
+        std::vector<at::Tensor> buffer = {buffers[m]};
         if (sending) {
           group_->send(buffer, partner, /*tag=*/0);
         } else {
           group_->recv(buffer, partner, /*tag=*/0);
         }
       }
+      grouping = false;
       group_->endCoalescing()->wait();
       for (std::size_t m = 0; m < messages.size(); ++m) {
-        if (!hosts(messages[m]->from)) messages[m]->received = buffers[m].cpu();
+        if (!hosts(messages[m]->from))
+          messages[m]->received = messages[m]->used_on.is_cuda() ? buffers[m] : on_host(buffers[m]);
       }
     } catch (const std::exception& error) {
+      if (grouping) end_group();
       const std::string reason = error.what();
       throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
                      ") or another site of this exchange is lost: " + reason.substr(0, reason.find('\n')));
@@ -60,6 +70,17 @@ class NcclTransport : public Transport {
   }
 
  private:
+  [[nodiscard]] int other_end(const Message& message) const {
+    const costmodel::NodeId node = hosts(message.from) ? message.to : message.from;
+    return rank_of_site_[static_cast<std::size_t>(nodes()[static_cast<std::size_t>(node)].site)];
+  }
+  void end_group() {
+    try {
+      group_->endCoalescing();
+    } catch (const std::exception&) {  // the first error is the one to report
+    }
+  }
+
   std::vector<std::string> names_;
   std::vector<int> rank_of_site_;
   at::Device device_;

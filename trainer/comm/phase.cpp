@@ -26,6 +26,7 @@ void Phase::lay_out() {
     message.from = pair.first;
     message.to = pair.second;
     message.bytes_of = bundle.bytes_of;
+    message.used_on = device_;
   }
 }
 

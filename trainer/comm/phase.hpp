@@ -14,8 +14,10 @@ namespace fomoe::trainer {
 
 class Phase {
  public:
-  /// `channel` is the channel of the transfer; see Transport::exchange.
-  explicit Phase(Transport& transport, int channel = 0) : transport_(&transport), channel_(channel) {}
+  /// `channel` is the channel of the transfer (see Transport::exchange), and `device` that on which segments
+  /// are decoded (see Message::used_on).
+  explicit Phase(Transport& transport, int channel = 0, at::Device device = at::kCPU)
+      : transport_(&transport), channel_(channel), device_(device) {}
 
   /// Adds a segment that node `from` sends to node `to`. Every process adds the segments that its own nodes
   /// send or receive, in the order of the plan. A receiver finds a segment in its message by this order.
@@ -44,6 +46,7 @@ class Phase {
 
   Transport* transport_;
   int channel_;
+  at::Device device_;
   std::map<std::pair<costmodel::NodeId, costmodel::NodeId>, Bundle> bundles_;
   std::vector<Message> messages_;  // in the order of bundles_
   std::vector<Segment> empty_;     // segments of 0 bytes: received() is called without a message

@@ -5,10 +5,9 @@
 // transfers may run at the same time and then share the links.
 //
 // NCCL needs a GPU of its own for every rank. It matches sends with receives by their order alone, so
-// transfers run one after another, in the order of the plan (Transport::concurrent). Payloads are still
-// encoded on the host and copied to the GPU to be sent. The NCCL transport compiles and links, but it has
-// never run, because no machine with two GPUs was available. Its test, tests/trainer/gpu/nccl_test.cpp, skips
-// itself on fewer than two GPUs.
+// transfers run one after another, in the order of the plan (Transport::concurrent). Payloads stay on the
+// GPU. The NCCL transport compiles and links, but it has never run, because no machine with two GPUs was
+// available. Its test, tests/trainer/gpu/nccl_test.cpp, skips itself on fewer than two GPUs.
 #pragma once
 #include <memory>
 #include <string>

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "trainer/comm/rank_transports.hpp"
+#include "trainer/comm/staging.hpp"
 #include "trainer/optimizer/adamw.hpp"
 
 namespace fomoe::trainer {
@@ -155,7 +156,8 @@ class SiteTransport : public Transport {
     }
     for (Message* message : messages) {
       if (!hosts(message->to)) continue;
-      if (!across_) message->received = at::empty({message->bytes()}, at::kByte);
+      message->received =
+          across_ ? on_host(message->received) : host_buffer(message->bytes(), message->used_on);
       const int senders = static_cast<int>(nodes().size());
       ranks_.pass_on(message->received,
                      (channel * senders + message->from) * 2 + place_[static_cast<std::size_t>(message->to)]);

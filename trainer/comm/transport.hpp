@@ -36,10 +36,13 @@ class SiteLost : public std::runtime_error {
 /// Everything that one node sends to another in one phase.
 struct Message {
   costmodel::NodeId from = 0, to = 0;
-  BytesByClass bytes_of{};                // bytes by traffic class, for counting; their sum is the length
-  bool counted = true;                    // whether traffic() counts the bytes
-  at::Tensor sent;                        // uint8 on the CPU; set where `from` is hosted here
-  at::Tensor received;                    // uint8 on the CPU; filled by exchange() where `to` is hosted here
+  BytesByClass bytes_of{};  // bytes by traffic class, for counting; their sum is the length
+  bool counted = true;      // whether traffic() counts the bytes
+  /// The device on which the receiver will use the bytes. If it is a GPU, they may arrive there or in host
+  /// memory; if it is the CPU, they arrive in host memory unless sender and receiver are in one process.
+  at::Device used_on = at::kCPU;
+  at::Tensor sent;                        // uint8 on any device; set where `from` is hosted here
+  at::Tensor received;                    // uint8; filled by exchange() where `to` is hosted here
   std::shared_ptr<PostedReceive> posted;  // set by expect()
 
   [[nodiscard]] std::int64_t bytes() const;

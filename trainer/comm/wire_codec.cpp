@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/comm/staging.hpp"
 #include "trainer/kernels/codec/codec.hpp"
 
 namespace fomoe::trainer {
@@ -27,12 +28,12 @@ std::optional<at::ScalarType> scalar_type(ElementType type) {
   }
 }
 
+// All results stay on the device of the values, so that a GPU encodes its own values and only encoded bytes
+// leave it.
 at::Tensor as_bytes(const at::Tensor& values, at::ScalarType type) {
-  return values.detach().to(at::kCPU, type).contiguous().view(at::kByte);
+  return values.detach().to(type).contiguous().view(at::kByte);
 }
 
-// The result stays on the device of the values, so that a GPU encodes its own values and only encoded bytes
-// leave it.
 at::Tensor as_fp32(const at::Tensor& values) { return values.detach().to(at::kFloat).contiguous(); }
 
 at::Tensor encode_top_k(const at::Tensor& values, const WireFormat& format, at::ScalarType type) {
@@ -67,13 +68,13 @@ std::int64_t WireCodec::bytes(std::int64_t elements) const {
 }
 
 at::Tensor WireCodec::encode(const at::Tensor& values) const {
-  if (format_.sparse()) return encode_top_k(values, format_, *plain_).cpu();
+  if (format_.sparse()) return encode_top_k(values, format_, *plain_);
   if (plain_) return as_bytes(values, *plain_);
-  return encode_blocks(as_fp32(values), costmodel::bits_of(format_.type), format_.block_elements).cpu();
+  return encode_blocks(as_fp32(values), costmodel::bits_of(format_.type), format_.block_elements);
 }
 
 at::Tensor WireCodec::decode(const at::Tensor& bytes, std::int64_t elements, const at::Tensor& like) const {
-  const at::Tensor here = bytes.to(like.device());
+  const at::Tensor here = on_device(bytes, like.device());
   at::Tensor values;
   if (format_.sparse()) {
     values = decode_top_k(here, elements, format_, *plain_);

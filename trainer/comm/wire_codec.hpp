@@ -26,10 +26,11 @@ class WireCodec {
   explicit WireCodec(const costmodel::WireFormat& format, bool exact = false);
 
   [[nodiscard]] std::int64_t bytes(std::int64_t elements) const;
-  /// values [n], of any floating-point dtype and on any device → uint8 [bytes(n)] on the CPU. The result may
-  /// share memory with `values`.
+  /// values [n], of any floating-point dtype and on any device → uint8 [bytes(n)] on that device. The result
+  /// may share memory with `values`.
   [[nodiscard]] at::Tensor encode(const at::Tensor& values) const;
-  /// The inverse of encode(): the result has the dtype and the device of `like`.
+  /// The inverse of encode(), of bytes on any device: the result has the dtype and the device of `like`,
+  /// where the bytes are decoded.
   [[nodiscard]] at::Tensor decode(const at::Tensor& bytes, std::int64_t elements,
                                   const at::Tensor& like) const;
   /// Encodes and decodes: the values that a receiver would read.

@@ -5,6 +5,8 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <vector>
+
 namespace fomoe::trainer {
 namespace {
 
@@ -29,13 +31,24 @@ void set_cuda_device(at::Device device) { c10::cuda::set_device(device.index());
 
 int compute_capability(at::Device device) { return at::cuda::getDeviceProperties(device.index())->major; }
 
+void prefer_cudnn_attention(at::Device device) {
+  const int capability = compute_capability(device);
+  if (capability != 9 && capability != 10) return;
+  std::vector<std::int64_t> order;
+  for (const at::SDPBackend back_end :
+       {at::SDPBackend::cudnn_attention, at::SDPBackend::flash_attention, at::SDPBackend::efficient_attention,
+        at::SDPBackend::math, at::SDPBackend::overrideable})
+    order.push_back(static_cast<std::int64_t>(back_end));
+  at::globalContext().setSDPPriorityOrder(order);
+}
+
 std::string cuda_slot(at::Device device) {
   const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
   return std::to_string(properties->pciDomainID) + ':' + std::to_string(properties->pciBusID) + ':' +
          std::to_string(properties->pciDeviceID);
 }
 
-void wait_for_device() { at::cuda::getCurrentCUDAStream().synchronize(); }
+void wait_for_device(at::Device device) { at::cuda::getCurrentCUDAStream(device.index()).synchronize(); }
 
 std::string cuda_versions() {
   int runtime = 0, driver = 0;

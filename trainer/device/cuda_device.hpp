@@ -14,10 +14,16 @@ namespace fomoe::trainer {
 
 int cuda_device_count();
 void set_cuda_device(at::Device device);
-/// Waits until the current stream of the current device has done all its work.
-void wait_for_device();
+/// Waits until the calling thread's current stream of the device has done all its work.
+void wait_for_device(at::Device device);
 /// The major number of the compute capability: 9 for 9.0.
 int compute_capability(at::Device device);
+/// Makes scaled_dot_product_attention of this process try cuDNN's kernels first, then flash attention and the
+/// others, if the device has compute capability 9 or 10. On an H200 (bf16, heads of 64 elements, sequences of
+/// 2,048 tokens) forward and backward pass take 222 µs with cuDNN and 363 µs with flash attention. LibTorch
+/// 2.11 chooses the same order by itself if its version of cuDNN is new enough and no environment variable
+/// forbids it; this call does not depend on them. On older devices LibTorch's order stays.
+void prefer_cudnn_attention(at::Device device);
 /// Where the GPU is in its machine: "domain:bus:device" of PCI.
 std::string cuda_slot(at::Device device);
 /// "CUDA runtime 13.0, driver 13.0".

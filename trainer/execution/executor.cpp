@@ -176,7 +176,7 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
       if (work.work != Work::optimizer) gradients(node, plan, round);
       if (steps) optimizer_step(node);
     }
-    if (options_.device.is_cuda() && !pacing_) wait_for_device();
+    if (options_.device.is_cuda() && !pacing_) wait_for_device(options_.device);
     note(node, {round, op_}, Activity::compute, start_s, now_s());
   }
 }

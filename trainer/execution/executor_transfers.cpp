@@ -4,6 +4,7 @@
 
 #include "costmodel/math/spans.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "trainer/device/cuda_device.hpp"
 #include "trainer/execution/executor.hpp"
 #include "trainer/measurement/rehearsal.hpp"
 
@@ -137,6 +138,9 @@ TransferOptions Executor::transfer_options(const Transfer& work, std::int64_t ro
   options.pieces = pieces_;
   options.partial = &partial_;
   options.round = round;
+  // The state of experts that arrive waits in host memory until the change of experts has made place on a
+  // GPU.
+  options.device = migrates(work) ? at::Device(at::kCPU) : options_.device;
   const bool lossy = std::any_of(work.exchanges.begin(), work.exchanges.end(), [](const auto& exchange) {
     return std::any_of(exchange.payloads.begin(), exchange.payloads.end(), [](const Payload& payload) {
       return payload.content == Content::pseudo_gradient &&
@@ -210,6 +214,7 @@ void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, co
                        for (const auto& before : follows) before.get();
                        if (!follows.empty()) flight->start_s = now_s();
                        flight->run->exchange();
+                       if (options_.device.is_cuda()) wait_for_device(options_.device);
                        flight->end_s = now_s();
                      })
                      .share();

@@ -52,6 +52,16 @@ struct BlockTeam {
     return total;
   }
   template <class S>
+  [[nodiscard]] __device__ S largest(S value) const {
+    __shared__ S of_warp[kThreads / 32];
+    value = warp_largest(value);
+    __syncthreads();  // another call may still be reading of_warp
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    for (const S& other : of_warp) value = value < other ? other : value;
+    return value;
+  }
+  template <class S>
   [[nodiscard]] __device__ Before<S> before(S value) const {
     __shared__ S of_warp[kThreads / 32];
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);

@@ -1,5 +1,7 @@
 #include "trainer/measurement/rehearsal.hpp"
 
+#include "trainer/comm/staging.hpp"
+
 namespace fomoe::trainer {
 
 using costmodel::NodeId;
@@ -20,7 +22,7 @@ RehearsalTransport::RehearsalTransport(const Transport& of) : Transport(of.nodes
 
 // Buffers are allocated when a real transport would post the receive, and filled when the bytes would arrive.
 void RehearsalTransport::post(const std::vector<Message*>& messages, int /*channel*/) {
-  for (Message* message : messages) message->received = at::empty({message->bytes()}, at::kByte);
+  for (Message* message : messages) message->received = host_buffer(message->bytes(), message->used_on);
 }
 
 void RehearsalTransport::move(const std::vector<Message*>& messages, int channel) {

@@ -1,28 +1,15 @@
 #include "trainer/model/cross_entropy.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
+
+#include "trainer/kernels/softmax_loss/softmax_loss.hpp"
 
 namespace fomoe::trainer {
 namespace {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kVocabularyMultiple = 64;
-
-// Returns the losses of the C tokens of a chunk. `logits` l [C, V] are overwritten by p = softmax(l).
-//   loss = log Σ exp(l) − l_target,   log Σ exp(l) = l_max − log p_max
-// The formula uses p_max, the largest probability of a token, because p_max is at least 1/V and its logarithm
-// therefore finite. The logarithm of p_target can be infinite.
-at::Tensor losses_and_softmax(at::Tensor& logits, const at::Tensor& targets, at::ScalarType accumulate) {
-  const at::Tensor target_logit = logits.gather(1, targets.unsqueeze(1)).to(accumulate);
-  const auto [largest, where] = logits.max(/*dim=*/1, /*keepdim=*/true);
-  // In place: both of LibTorch's kernels read an element of a row before they write it. A test compares the
-  // result with log_softmax.
-  at::_softmax_out(logits, logits, /*dim=*/1, /*half_to_float=*/false);
-  const at::Tensor log_sum = largest.to(accumulate) - logits.gather(1, where).to(accumulate).log();
-  return log_sum - target_logit;
-}
 
 // Whether the gradient is 1, as far as that can be known without waiting for a device.
 bool is_one(const at::Tensor& gradient) {
@@ -35,7 +22,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& hidden,
                             const at::Tensor& embedding, const at::Tensor& targets, std::int64_t chunk_tokens,
                             bool wants_gradients, const TiedGradientHandle& tied, double weight,
-                            const at::Tensor& rows) {
+                            const at::Tensor& rows, bool own_kernels) {
     const std::int64_t tokens = hidden.size(0), vocabulary = embedding.size(0),
                        padding = rows.size(0) - vocabulary;
     const at::ScalarType accumulate = hidden.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -48,15 +35,13 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       const at::Tensor h = hidden.narrow(0, begin, count);
       const at::Tensor target = targets.narrow(0, begin, count);
       at::Tensor logits = at::mm(h, rows.t());
-      // The probability of the padding is 0, and so is its gradient.
-      if (padding > 0) logits.narrow(1, vocabulary, padding).fill_(-std::numeric_limits<double>::infinity());
-      total += losses_and_softmax(logits, target, accumulate).sum();
+      const auto losses = own_kernels ? softmax_losses : softmax_losses_of_operators;
+      total += losses(logits, target, vocabulary, wants_gradients).sum();
       if (!wants_gradients) continue;
 
       // d(weight·loss)/d logits = (softmax − one-hot)·weight/T. The factor weight/T is applied to the [C, d]
       // operand of both products.
-      at::Tensor& d_logits = logits;
-      d_logits.scatter_add_(1, target.unsqueeze(1), at::full({count, 1}, -1, logits.options()));
+      const at::Tensor& d_logits = logits;
       const double share = weight / static_cast<double>(tokens);
       at::Tensor d_h = d_hidden.narrow(0, begin, count);
       at::mm_out(d_h, d_logits, rows);
@@ -102,7 +87,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       tied->unembedding = std::move(d_embedding).to(d_hidden.scalar_type());
       d_embedding = at::Tensor();
     }
-    return {d_hidden, d_embedding, {}, {}, {}, {}, {}, {}};
+    return {d_hidden, d_embedding, {}, {}, {}, {}, {}, {}, {}};
   }
 };
 
@@ -114,7 +99,8 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary) {
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
                                 const at::Tensor& targets, std::int64_t chunk_tokens,
-                                const TiedGradientHandle& tied, double weight, const at::Tensor& padded) {
+                                const TiedGradientHandle& tied, double weight, const at::Tensor& padded,
+                                bool own_kernels) {
   const at::Tensor rows = padded.defined() ? padded : embedding.detach();
   if (chunk_tokens <= 0) {
     const std::int64_t row_bytes = rows.size(0) * static_cast<std::int64_t>(hidden.element_size());
@@ -125,7 +111,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
   const bool wants_gradients =
       at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());
   return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied, weight,
-                                   rows);
+                                   rows, own_kernels);
 }
 
 }  // namespace fomoe::trainer

@@ -19,10 +19,12 @@ namespace fomoe::trainer {
 /// gradient is not checked, because the check would wait for the device.
 /// `padded` [V', d], if it is given, has the values of E in its first V rows and zeros in the others. The
 /// matrix products then use V' columns; loss and gradients are the same.
+/// `own_kernels` computes losses and their gradients with the kernel of softmax_loss.hpp, not with LibTorch's
+/// operators.
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
                                 const at::Tensor& targets, std::int64_t chunk_tokens = 0,
                                 const TiedGradientHandle& tied = {}, double weight = 1,
-                                const at::Tensor& padded = {});
+                                const at::Tensor& padded = {}, bool own_kernels = false);
 
 /// V', the number of rows of a padded embedding: V rounded up to a multiple of 64. cuBLAS needs rows of
 /// logits that start at multiples of 16 bytes for its fast kernels, and with V = 200,019 in bf16 they do not.

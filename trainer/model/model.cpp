@@ -28,6 +28,7 @@ Model::Model(const ModelShape& shape, ModelOptions options)
     : shape_(shape),
       options_(std::move(options)),
       own_kernels_(uses_own(options_.kernels, options_.device, options_.dtype)) {
+  if (options_.device.is_cuda()) prefer_cudnn_attention(options_.device);
   const at::ScalarType master = options_.dtype == at::kDouble ? at::kDouble : at::kFloat;
   for (ParameterSpec& spec : parameter_specs(shape_, options_.experts)) {
     Parameter parameter;
@@ -213,7 +214,7 @@ at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Rout
   const auto tied = c10::make_intrusive<TiedGradient>();
   return linear_cross_entropy(hidden(tokens, tied, routing, at_layer), parameters_.front().compute,
                               targets.flatten(),
-                              /*chunk_tokens=*/0, tied, weight, padded_embedding_);
+                              /*chunk_tokens=*/0, tied, weight, padded_embedding_, own_kernels_);
 }
 
 void Model::relabel_experts(ExpertChoice experts) {

@@ -20,8 +20,9 @@ std::string cuda_name() { missing(); }
 std::string cuda_versions() { return "without CUDA"; }
 int cuda_device_count() { return 0; }
 void set_cuda_device(at::Device) { missing(); }
-void wait_for_device() { missing(); }
+void wait_for_device(at::Device) { missing(); }
 int compute_capability(at::Device) { missing(); }
+void prefer_cudnn_attention(at::Device) { missing(); }
 std::string cuda_slot(at::Device) { missing(); }
 void free_matrix_workspaces() { missing(); }
 void reset_peak_cuda_memory() { missing(); }

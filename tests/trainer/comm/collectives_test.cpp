@@ -58,12 +58,16 @@ std::vector<Heard> run(const costmodel::Transfer& what, Transport& transport,
 class Diary : public Transport {
  public:
   Diary() : Transport(nodes_of(3), {0}) {}
+  std::vector<at::Device> used_on;  // of each message whose receive was posted
   // P: receives are posted; M: a phase is moved, all of whose receives were posted before
   std::string entries;
 
  protected:
   void post(const std::vector<Message*>& messages, int) override {
-    for (Message* message : messages) message->posted = std::make_shared<PostedReceive>();
+    for (Message* message : messages) {
+      message->posted = std::make_shared<PostedReceive>();
+      used_on.push_back(message->used_on);
+    }
     entries += 'P';
   }
   void move(const std::vector<Message*>& messages, int) override {
@@ -294,6 +298,17 @@ TEST_CASE("reduce, broadcast, point to point and everybody to all") {
       CHECK(at::equal(one.values, at::arange(one.elements, at::kFloat) * 2 + one.elements));
     // S to each of the two others, or S passed on twice
     CHECK(fresh.traffic(1).total_sent() == 2 * 4 * (4 + 2));
+  }
+}
+
+TEST_CASE("a transport learns on which device received bytes will be used, before it makes room for them") {
+  for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kMeta)}) {  // for want of a GPU
+    Diary diary;
+    TransferOptions options;
+    options.device = device;
+    const costmodel::Transfer what = transfer(Pattern::all_reduce, Collective::ring, {0, 1, 2}, 9);
+    TransferRun(what, diary, options).expect();
+    CHECK(diary.used_on == std::vector<at::Device>{device});
   }
 }
 

@@ -69,7 +69,10 @@ TEST_CASE(
     const WireCodec codec(format);
     // fp8 has no values above 448 but NaN, which does not equal itself.
     const at::Tensor x = some_values(10'007).clamp(-400, 400), bytes = codec.encode(x);
-    CHECK(at::equal(codec.encode(x.cuda()), bytes));
+    const at::Tensor encoded = codec.encode(x.cuda());
+    CHECK(encoded.is_cuda());  // only encoded bytes leave the GPU
+    CHECK(at::equal(encoded.cpu(), bytes));
+    CHECK(at::equal(codec.decode(encoded, x.numel(), x), codec.decode(bytes, x.numel(), x)));
     const at::Tensor back = codec.decode(bytes, x.numel(), x.cuda());
     CHECK(back.is_cuda());
     CHECK(at::equal(back.cpu(), codec.decode(bytes, x.numel(), x)));

@@ -36,6 +36,7 @@ TEST_CASE("two ranks over NCCL: what one sends the other has, several messages a
         message.from = from;
         message.to = to;
         message.bytes_of[0] = 1000 + phase;
+        message.used_on = phase == 0 ? at::Device(at::kCPU) : options.device;
         if (transport->hosts(from))
           message.sent = at::full({1000 + phase}, 10 * from + to + phase, at::kByte);
         messages.push_back(message);
@@ -43,7 +44,8 @@ TEST_CASE("two ranks over NCCL: what one sends the other has, several messages a
       transport->exchange(messages);
       for (const Message& message : messages) {
         if (!transport->hosts(message.to)) continue;
-        CHECK(at::equal(message.received,
+        CHECK(message.received.device() == message.used_on);
+        CHECK(at::equal(message.received.cpu(),
                         at::full({1000 + phase}, 10 * message.from + message.to + phase, at::kByte)));
       }
     }

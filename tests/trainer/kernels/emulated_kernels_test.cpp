@@ -9,6 +9,7 @@
 #include "emulated/kernels/peri_norm/peri_norm.hpp"
 #include "emulated/kernels/rotary/rotary.hpp"
 #include "emulated/kernels/route/route.hpp"
+#include "emulated/kernels/softmax_loss/softmax_loss.hpp"
 #include "emulated/kernels/team.hpp"
 #include "tests/trainer/emulated_gpu/emulated_gpu.hpp"
 #include "tests/trainer/support.hpp"
@@ -18,6 +19,7 @@
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
 #include "trainer/kernels/rotary/rotary.hpp"
 #include "trainer/kernels/route/route.hpp"
+#include "trainer/kernels/softmax_loss/softmax_loss.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -87,21 +89,20 @@ TEST_CASE("emulated expert rows: gathered, activated, summed with gates, and bac
           const auto of_rows = [&](const at::Tensor& rows) { return rows.narrow(0, 0, here); };
           const auto random = [&](at::IntArrayRef sizes) { return at::randn(sizes).to(type); };
           const at::Tensor x = random({tokens, d}), y = random({tokens * kChosen, d}),
-                           h = random({tokens * kChosen, d}), d_a = random({tokens * kChosen, d}),
-                           gates = random({tokens, kChosen}), d_out = random({tokens, d});
+                           h = random({tokens * kChosen, d}), u = random({tokens * kChosen, d}),
+                           gates = random({tokens, kChosen});
           const PoisonedMemory poison;
           CHECK(at::equal(of_rows(emulated::rows_of_experts(x, same, kChosen)),
                           of_rows(rows_of_experts(x, route, kChosen))));
           check_near(emulated::rows_of_experts_backward(y, same, kChosen),
                      rows_of_experts_backward(y, route, kChosen), kChosen);
           check_near(of_rows(emulated::silu_of_rows(h, route.ends)), of_rows(silu_of_rows(h, route.ends)), 1);
-          check_near(of_rows(emulated::silu_of_rows_backward(d_a, h, route.ends)),
-                     of_rows(silu_of_rows_backward(d_a, h, route.ends)), 1);
           check_near(emulated::weighted_sum_of_rows(y, gates, same), weighted_sum_of_rows(y, gates, route),
                      kChosen);
-          const auto got = emulated::weighted_sum_of_rows_backward(d_out, y, gates, same);
-          const auto wanted = weighted_sum_of_rows_backward(d_out, y, gates, route);
-          check_near(of_rows(got.d_y), of_rows(wanted.d_y), 1);
+          const auto got = emulated::gated_silu_backward(u, h, gates, same);
+          const auto wanted = gated_silu_backward(u, h, gates, route);
+          check_near(of_rows(got.d_h), of_rows(wanted.d_h), 1);
+          check_near(of_rows(got.gated), of_rows(wanted.gated), 1);
           check_near(got.d_gates, wanted.d_gates, d);
         }
       }
@@ -160,6 +161,32 @@ TEST_CASE("emulated rotation of q and k, forward and backward") {
       const PoisonedMemory poison;
       const auto wanted = run(rotated_heads), got = run(emulated::rotated_heads);
       for (std::size_t i = 0; i < wanted.size(); ++i) check_near(got[i], wanted[i], 2);
+    }
+  }
+}
+
+TEST_CASE("emulated cross-entropy of rows, with and without padding, packs and gradients") {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    // Rows of single elements and of packs, shorter than the block and longer than two packs for each thread.
+    for (const auto& [vocabulary, stride] :
+         {std::pair{1, 1}, {33, 33}, {57, 64}, {64, 64}, {5003, 5056}, {9001, 9024}}) {
+      for (const std::int64_t rows : {0, 1, 3}) {
+        CAPTURE(vocabulary);
+        CAPTURE(stride);
+        CAPTURE(rows);
+        CAPTURE(c10::toString(type));
+        at::manual_seed(17);
+        const at::Tensor logits = (4 * at::randn({rows, stride})).to(type),
+                         targets = at::randint(vocabulary, {rows}, at::kLong);
+        const PoisonedMemory poison;
+        for (const bool gradients : {true, false}) {
+          at::Tensor wanted = logits.clone(), got = logits.clone();
+          const at::Tensor losses = softmax_losses(wanted, targets, vocabulary, gradients);
+          check_near(emulated::softmax_losses(got, targets, vocabulary, gradients), losses, vocabulary);
+          check_near(got, wanted, vocabulary);
+          if (!gradients) CHECK(at::equal(got, logits));
+        }
+      }
     }
   }
 }

@@ -63,30 +63,34 @@ TEST_CASE("values and gradients are LibTorch's, for every share of ghosts, empty
     d_x.index_add_(0, here_only(tokens_of_rows, sorted), here_only(d_rows, sorted));
     CHECK(difference(rows_of_experts_backward(with_nan_ghosts(d_rows, sorted), sorted, chosen), d_x) < 1e-12);
 
-    // SiLU and its derivative, compared with autograd.
-    const at::Tensor h = at::randn({tokens * chosen, d}, fp64).requires_grad_();
-    const at::Tensor a = at::silu(h), d_a = at::randn_like(a);
-    a.backward(d_a);
-    const at::Tensor plain = with_nan_ghosts(h.detach(), sorted);
-    CHECK(difference(here_only(silu_of_rows(plain, sorted.ends), sorted), here_only(a.detach(), sorted)) <
+    // SiLU.
+    const at::Tensor h = at::randn({tokens * chosen, d}, fp64), plain = with_nan_ghosts(h, sorted);
+    CHECK(difference(here_only(silu_of_rows(plain, sorted.ends), sorted), here_only(at::silu(h), sorted)) <
           1e-12);
-    CHECK(difference(here_only(silu_of_rows_backward(d_a, plain, sorted.ends), sorted),
-                     here_only(h.grad(), sorted)) < 1e-12);
 
     // The weighted sum, compared with autograd on rows of ghosts set to zero.
+    const auto zero_ghosts = [&](const at::Tensor& rows) {
+      return at::nan_to_num(with_nan_ghosts(rows, sorted));
+    };
+    const auto summed = [&](const at::Tensor& rows, const at::Tensor& weights) {
+      return (rows.index_select(0, sorted.position).view({tokens, chosen, -1}) * weights.unsqueeze(2)).sum(1);
+    };
     const at::Tensor y = at::randn({tokens * chosen, d}, fp64);
-    at::Tensor zeroed = y.clone();
-    zeroed.narrow(0, here_only(y, sorted).size(0), y.size(0) - here_only(y, sorted).size(0)).zero_();
-    zeroed.requires_grad_();
-    const at::Tensor weights = gates.clone().requires_grad_();
-    const at::Tensor by_slot = zeroed.index_select(0, sorted.position).view({tokens, chosen, d});
-    const at::Tensor expected = (by_slot * weights.unsqueeze(2)).sum(1), d_out = at::randn_like(expected);
-    expected.backward(d_out);
-    const at::Tensor nan = with_nan_ghosts(y, sorted);
-    CHECK(difference(weighted_sum_of_rows(nan, gates, sorted), expected.detach()) < 1e-12);
-    const WeightedSumGradients gradients = weighted_sum_of_rows_backward(d_out, nan, gates, sorted);
-    CHECK(difference(here_only(gradients.d_y, sorted), here_only(zeroed.grad(), sorted)) < 1e-12);
-    CHECK(difference(gradients.d_gates, weights.grad()) < 1e-12);
+    CHECK(difference(weighted_sum_of_rows(with_nan_ghosts(y, sorted), gates, sorted),
+                     summed(zero_ghosts(y), gates)) < 1e-12);
+
+    // The gradients of gates and h through the sum, the product with one matrix for all, and SiLU.
+    const at::Tensor down = at::randn({d, d + 2}, fp64), leaf = h.clone().requires_grad_(),
+                     weights = gates.clone().requires_grad_();
+    const at::Tensor a = at::silu(leaf), d_out = at::randn({tokens, d + 2}, fp64);
+    const at::Tensor mask = zero_ghosts(at::ones({tokens * chosen, 1}, fp64));
+    summed(at::mm(a, down) * mask, weights).backward(d_out);
+    const at::Tensor u = at::mm(d_out.index_select(0, tokens_of_rows), down.t());
+    const GatedSiluGradients got = gated_silu_backward(with_nan_ghosts(u, sorted), plain, gates, sorted);
+    CHECK(difference(here_only(got.d_h, sorted), here_only(leaf.grad(), sorted)) < 1e-12);
+    CHECK(difference(got.d_gates, weights.grad()) < 1e-12);
+    const at::Tensor gate_of_row = gates.flatten().index_select(0, sorted.permutation).unsqueeze(1);
+    CHECK(difference(here_only(got.gated, sorted), here_only(gate_of_row * at::silu(h), sorted)) < 1e-12);
   }
 }
 
@@ -115,11 +119,10 @@ TEST_CASE("matrices that are not contiguous, or no matrices, are refused by name
        {at::ones({2, 4}, at::kDouble).slice(1, 0, 4, 2), at::ones({2}, at::kDouble)}) {
     refused("the tokens", [&] { return rows_of_experts(bad, sorted, 2); });
     refused("the gates", [&] { return weighted_sum_of_rows(rows, bad, sorted); });
-    refused("the gradient of the tokens' sums",
-            [&] { return weighted_sum_of_rows_backward(bad, rows, good, sorted); });
-    refused("the rows of the experts",
-            [&] { return weighted_sum_of_rows_backward(good, bad, good, sorted); });
-    refused("the gates", [&] { return weighted_sum_of_rows_backward(good, rows, bad, sorted); });
-    refused("the gradient of SiLU's output", [&] { return silu_of_rows_backward(bad, rows, sorted.ends); });
+    refused("the rows of the experts", [&] { return weighted_sum_of_rows(bad, good, sorted); });
+    refused("the gradient of SiLU's output", [&] { return gated_silu_backward(bad, rows, good, sorted); });
+    refused("the input of SiLU", [&] { return gated_silu_backward(rows, bad, good, sorted); });
+    refused("the input of SiLU", [&] { return silu_of_rows(bad, sorted.ends); });
+    refused("the gates", [&] { return gated_silu_backward(rows, rows, bad, sorted); });
   }
 }

@@ -38,6 +38,14 @@ struct Case {
     CHECK(largest_difference(same[0], gradients[0]) < tolerance);
     CHECK(same[1].sizes() == embedding.sizes());
     CHECK(largest_difference(same[1], gradients[1]) < tolerance);
+
+    const at::Tensor by_kernel =
+        linear_cross_entropy(hidden, embedding, targets, chunk_tokens, /*tied=*/{}, /*weight=*/3,
+                             at::cat({embedding.detach(), zeros.detach()}), /*own_kernels=*/true);
+    const std::vector<at::Tensor> own = torch::autograd::grad({by_kernel}, {hidden, embedding});
+    CHECK(by_kernel.item<double>() == doctest::Approx(expected.item<double>()).epsilon(tolerance));
+    CHECK(largest_difference(own[0], gradients[0]) < tolerance);
+    CHECK(largest_difference(own[1], gradients[1]) < tolerance);
   }
 };
 

@@ -1,6 +1,10 @@
 // Compares the MoE layer with plain loops, in fp64.
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
 #include "tests/trainer/moe_case.hpp"
 #include "trainer/model/grouped_product.hpp"
+#include "trainer/model/moe_rows.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -8,6 +12,23 @@ using namespace fomoe::trainer::testing;
 namespace {
 
 constexpr double kTolerance = 1e-9;  // sums of tens of products of order 1, in fp64
+
+/// Counts the bytes that tensors of this thread hold, beyond those from before the object existed.
+class HeldMemory {
+ public:
+  [[nodiscard]] std::int64_t bytes() const { return count_->bytes; }
+
+ private:
+  struct Count : c10::MemoryReportingInfoBase {
+    std::int64_t bytes = 0;
+    void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
+      bytes += size;  // negative for memory that is freed
+    }
+    [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
+  };
+  std::shared_ptr<Count> count_ = std::make_shared<Count>();
+  c10::DebugInfoGuard guard_{c10::DebugInfoKind::PROFILER_STATE, count_};
+};
 
 // Checks the forward pass and all four gradients. Memory is poisoned, so that a read of a ghost's row shows
 // as NaN.
@@ -118,6 +139,19 @@ TEST_CASE(
   for (const int local : {1, 3, 4}) {
     CHECK(test.layer.router.grad().select(1, local).abs().max().item<double>() > 0);
   }
+}
+
+TEST_CASE("our kernels keep one tensor of rows for the backward pass, of the experts' width") {
+  constexpr std::int64_t kTokens = 16, kWidth = 32, kExpertWidth = 4, kChosen = 3, kExperts = 4;
+  at::manual_seed(12);
+  const auto leaf = [](at::IntArrayRef sizes) { return at::randn(sizes, at::kDouble).requires_grad_(); };
+  const at::Tensor x = leaf({kTokens, kWidth}), gates = leaf({kTokens, kChosen}),
+                   up = leaf({kExperts, kWidth, kExpertWidth}), down = leaf({kExperts, kExpertWidth, kWidth});
+  const Route sorted = route(at::randint(kExperts, {kTokens * kChosen}, at::kLong), kExperts);
+  const HeldMemory held;
+  const at::Tensor out = experts_by_rows(x, gates, up, down, sorted);
+  const std::int64_t h = kTokens * kChosen * kExpertWidth;
+  CHECK(held.bytes() == 8 * (out.numel() + h));
 }
 
 TEST_CASE("grouped products: LibTorch's in fp32 and bf16 agree with the loop in fp64, ghosts' rows apart") {

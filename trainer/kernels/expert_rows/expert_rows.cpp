@@ -44,27 +44,6 @@ at::Tensor summed(const at::Tensor& y, const at::Tensor& gates, const Route& rou
   return out;
 }
 
-at::Tensor activated(const at::Tensor& d_a, const at::Tensor& h, const at::Tensor& ends) {
-  check(h, "the input of SiLU");
-  at::Tensor out = at::empty_like(h);
-  if (h.is_cuda()) {
-    launch_on(h.device(), [&](auto stream) {
-      return launch_silu(row_type(h), d_a.defined() ? d_a.const_data_ptr() : nullptr, h.const_data_ptr(),
-                         ends.const_data_ptr<std::int32_t>(), static_cast<int>(ends.numel()), h.size(0),
-                         h.size(1), out.mutable_data_ptr(), stream);
-    });
-  } else {
-    const std::int64_t elements = ends.const_data_ptr<std::int32_t>()[ends.numel() - 1] * h.size(1);
-    AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, h.scalar_type(), "silu_of_rows", [&] {
-      for (std::int64_t i = 0; i < elements; ++i) {
-        silu_elements<1>(d_a.defined() ? d_a.const_data_ptr<scalar_t>() : nullptr,
-                         h.const_data_ptr<scalar_t>(), i, out.mutable_data_ptr<scalar_t>());
-      }
-    });
-  }
-  return out;
-}
-
 }  // namespace
 
 at::Tensor rows_of_experts(const at::Tensor& x, const Route& route, std::int64_t chosen) {
@@ -91,11 +70,23 @@ at::Tensor rows_of_experts_backward(const at::Tensor& d_rows, const Route& route
   return summed(d_rows, {}, route, d_rows.size(0) / chosen);
 }
 
-at::Tensor silu_of_rows(const at::Tensor& h, const at::Tensor& ends) { return activated({}, h, ends); }
-
-at::Tensor silu_of_rows_backward(const at::Tensor& d_a, const at::Tensor& h, const at::Tensor& ends) {
-  check(d_a, "the gradient of SiLU's output");
-  return activated(d_a, h, ends);
+at::Tensor silu_of_rows(const at::Tensor& h, const at::Tensor& ends) {
+  check(h, "the input of SiLU");
+  at::Tensor out = at::empty_like(h);
+  if (h.is_cuda()) {
+    launch_on(h.device(), [&](auto stream) {
+      return launch_silu(row_type(h), h.const_data_ptr(), ends.const_data_ptr<std::int32_t>(),
+                         static_cast<int>(ends.numel()), h.size(0), h.size(1), out.mutable_data_ptr(),
+                         stream);
+    });
+  } else {
+    const std::int64_t elements = ends.const_data_ptr<std::int32_t>()[ends.numel() - 1] * h.size(1);
+    AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, h.scalar_type(), "silu_of_rows", [&] {
+      for (std::int64_t i = 0; i < elements; ++i)
+        silu_elements<1>(h.const_data_ptr<scalar_t>(), i, out.mutable_data_ptr<scalar_t>());
+    });
+  }
+  return out;
 }
 
 at::Tensor weighted_sum_of_rows(const at::Tensor& y, const at::Tensor& gates, const Route& route) {
@@ -103,28 +94,28 @@ at::Tensor weighted_sum_of_rows(const at::Tensor& y, const at::Tensor& gates, co
   return summed(y, gates, route, gates.size(0));
 }
 
-WeightedSumGradients weighted_sum_of_rows_backward(const at::Tensor& d_out, const at::Tensor& y,
-                                                   const at::Tensor& gates, const Route& route) {
-  check(d_out, "the gradient of the tokens' sums");
-  check(y, "the rows of the experts");
+GatedSiluGradients gated_silu_backward(const at::Tensor& u, const at::Tensor& h, const at::Tensor& gates,
+                                       const Route& route) {
+  check(u, "the gradient of SiLU's output");
+  check(h, "the input of SiLU");
   check(gates, "the gates");
-  WeightedSumGradients gradients{at::empty_like(y), at::empty_like(gates)};
-  if (y.is_cuda()) {
-    launch_on(y.device(), [&](auto stream) {
-      return launch_weighted_sum_backward(row_type(y), d_out.const_data_ptr(), y.const_data_ptr(),
-                                          gates.const_data_ptr(), raw(route, gates.size(0), gates.size(1)),
-                                          y.size(1), gradients.d_y.mutable_data_ptr(),
-                                          gradients.d_gates.mutable_data_ptr(), stream);
-    });
+  TORCH_CHECK(u.sizes() == h.sizes(), "SiLU's output and its gradient must have the same sizes");
+  GatedSiluGradients gradients{at::empty_like(h), at::empty_like(h), at::empty_like(gates)};
+  const GatedSilu arguments{u.const_data_ptr(),
+                            h.const_data_ptr(),
+                            gates.const_data_ptr(),
+                            gradients.d_h.mutable_data_ptr(),
+                            gradients.gated.mutable_data_ptr(),
+                            gradients.d_gates.mutable_data_ptr(),
+                            h.size(1)};
+  const RowRoute of = raw(route, gates.size(0), gates.size(1));
+  if (h.is_cuda()) {
+    launch_on(h.device(),
+              [&](auto stream) { return launch_gated_silu_backward(row_type(h), arguments, of, stream); });
   } else {
-    const RowRoute of = raw(route, gates.size(0), gates.size(1));
-    AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, y.scalar_type(), "weighted_sum_of_rows_backward", [&] {
-      for (std::int64_t slot = 0; slot < of.rows(); ++slot) {
-        sum_rows_backward_of_slot<scalar_t, 1>(
-            Alone{}, d_out.const_data_ptr<scalar_t>(), y.const_data_ptr<scalar_t>(),
-            gates.const_data_ptr<scalar_t>(), of, y.size(1), slot, gradients.d_y.mutable_data_ptr<scalar_t>(),
-            gradients.d_gates.mutable_data_ptr<scalar_t>());
-      }
+    AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, h.scalar_type(), "gated_silu_backward", [&] {
+      for (std::int64_t row = 0; row < of.rows(); ++row)
+        gated_silu_backward_of_row<scalar_t, 1>(Alone{}, arguments, of, row);
     });
   }
   return gradients;

@@ -1,6 +1,6 @@
 // The GPU kernels of expert_rows.hpp. expert_rows_row.hpp has the arithmetic, which the CPU runs too.
 //
-// One warp works on each row, token or slot, and its lanes read 16 bytes at a time; for SiLU, one thread
+// One warp works on each row or token, and its lanes read 16 bytes at a time; for SiLU, one thread
 // works on 16 bytes. Warps of ghosts' rows return at once. The number of rows of local experts is read on the
 // device, so nothing waits for the host.
 #include <cuda_bf16.h>
@@ -30,18 +30,15 @@ __global__ void sum_rows(const T* y, const T* gates, RowRoute route, std::int64_
 }
 
 template <class T, int W>
-__global__ void sum_rows_backward(const T* d_out, const T* y, const T* gates, RowRoute route, std::int64_t d,
-                                  T* d_y, T* d_gates) {
-  const std::int64_t slot = warp_index();
-  if (slot < route.rows())
-    sum_rows_backward_of_slot<T, W>(WarpTeam{}, d_out, y, gates, route, d, slot, d_y, d_gates);
+__global__ void silu_rows(const T* h, const std::int32_t* ends, int experts, std::int64_t width, T* out) {
+  const std::int64_t i = W * (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x);
+  if (i < ends[experts - 1] * width) silu_elements<W>(h, i, out);
 }
 
 template <class T, int W>
-__global__ void silu_rows(const T* d_a, const T* h, const std::int32_t* ends, int experts, std::int64_t width,
-                          T* out) {
-  const std::int64_t i = W * (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x);
-  if (i < ends[experts - 1] * width) silu_elements<W>(d_a, h, i, out);
+__global__ void gated_silu_backward_of_rows(GatedSilu arguments, RowRoute route) {
+  const std::int64_t row = warp_index();
+  if (row < route.rows()) gated_silu_backward_of_row<T, W>(WarpTeam{}, arguments, route, row);
 }
 
 template <class T>
@@ -76,22 +73,21 @@ cudaError_t sum(const void* y, const void* gates, const RowRoute& route, std::in
   return cudaGetLastError();
 }
 template <class T>
-cudaError_t sum_backward(const void* d_out, const void* y, const void* gates, const RowRoute& route,
-                         std::int64_t d, void* d_y, void* d_gates, cudaStream_t stream) {
-  const auto kernel =
-      in_packs<T>(d, {d_out, y, d_y}) ? sum_rows_backward<T, kPack<T>> : sum_rows_backward<T, 1>;
-  kernel<<<blocks_for(route.tokens * route.chosen, kWarps), kThreads, 0, stream>>>(
-      as<T>(d_out), as<T>(y), as<T>(gates), route, d, as<T>(d_y), as<T>(d_gates));
+cudaError_t silu(const void* h, const std::int32_t* ends, int experts, std::int64_t rows, std::int64_t width,
+                 void* out, cudaStream_t stream) {
+  const bool packs = in_packs<T>(width, {h, out});
+  const auto kernel = packs ? silu_rows<T, kPack<T>> : silu_rows<T, 1>;
+  const std::int64_t per_block = std::int64_t{kThreads} * (packs ? kPack<T> : 1);
+  kernel<<<blocks_for(rows * width, per_block), kThreads, 0, stream>>>(as<T>(h), ends, experts, width,
+                                                                       as<T>(out));
   return cudaGetLastError();
 }
 template <class T>
-cudaError_t silu(const void* d_a, const void* h, const std::int32_t* ends, int experts, std::int64_t rows,
-                 std::int64_t width, void* out, cudaStream_t stream) {
-  const bool packs = in_packs<T>(width, {d_a, h, out});
-  const auto kernel = packs ? silu_rows<T, kPack<T>> : silu_rows<T, 1>;
-  const std::int64_t per_block = std::int64_t{kThreads} * (packs ? kPack<T> : 1);
-  kernel<<<blocks_for(rows * width, per_block), kThreads, 0, stream>>>(as<T>(d_a), as<T>(h), ends, experts,
-                                                                       width, as<T>(out));
+cudaError_t gated_silu_backward(const GatedSilu& a, const RowRoute& route, cudaStream_t stream) {
+  const auto kernel = in_packs<T>(a.width, {a.u, a.h, a.d_h, a.gated})
+                          ? gated_silu_backward_of_rows<T, kPack<T>>
+                          : gated_silu_backward_of_rows<T, 1>;
+  kernel<<<blocks_for(route.tokens * route.chosen, kWarps), kThreads, 0, stream>>>(a, route);
   return cudaGetLastError();
 }
 
@@ -111,19 +107,18 @@ cudaError_t launch_weighted_sum(RowType type, const void* y, const void* gates, 
                                : sum<__nv_bfloat16>(y, gates, route, d, out, stream);
 }
 
-cudaError_t launch_weighted_sum_backward(RowType type, const void* d_out, const void* y, const void* gates,
-                                         const RowRoute& route, std::int64_t d, void* d_y, void* d_gates,
-                                         cudaStream_t stream) {
-  if (route.tokens == 0) return cudaSuccess;
-  return type == RowType::fp32 ? sum_backward<float>(d_out, y, gates, route, d, d_y, d_gates, stream)
-                               : sum_backward<__nv_bfloat16>(d_out, y, gates, route, d, d_y, d_gates, stream);
+cudaError_t launch_silu(RowType type, const void* h, const std::int32_t* ends, int experts, std::int64_t rows,
+                        std::int64_t width, void* out, cudaStream_t stream) {
+  if (rows == 0) return cudaSuccess;
+  return type == RowType::fp32 ? silu<float>(h, ends, experts, rows, width, out, stream)
+                               : silu<__nv_bfloat16>(h, ends, experts, rows, width, out, stream);
 }
 
-cudaError_t launch_silu(RowType type, const void* d_a, const void* h, const std::int32_t* ends, int experts,
-                        std::int64_t rows, std::int64_t width, void* out, cudaStream_t stream) {
-  if (rows == 0) return cudaSuccess;
-  return type == RowType::fp32 ? silu<float>(d_a, h, ends, experts, rows, width, out, stream)
-                               : silu<__nv_bfloat16>(d_a, h, ends, experts, rows, width, out, stream);
+cudaError_t launch_gated_silu_backward(RowType type, const GatedSilu& arguments, const RowRoute& route,
+                                       cudaStream_t stream) {
+  if (route.tokens == 0) return cudaSuccess;
+  return type == RowType::fp32 ? gated_silu_backward<float>(arguments, route, stream)
+                               : gated_silu_backward<__nv_bfloat16>(arguments, route, stream);
 }
 
 }  // namespace fomoe::trainer

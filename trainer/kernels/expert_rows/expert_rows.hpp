@@ -29,20 +29,20 @@ at::Tensor rows_of_experts_backward(const at::Tensor& d_rows, const Route& route
 /// a = SiLU(h) = h·σ(h).  [n, w] → [n, w].
 at::Tensor silu_of_rows(const at::Tensor& h, const at::Tensor& ends);
 
-/// The gradient of silu_of_rows: d_h = d_a·σ(h)·(1 + h·(1 − σ(h))).
-at::Tensor silu_of_rows_backward(const at::Tensor& d_a, const at::Tensor& h, const at::Tensor& ends);
-
 /// out[t] = Σ_j gates[t, j]·y[position of (t, j)] over the choices whose experts the site holds.
 /// y [T·k, d], gates [T, k] → [T, d].
 at::Tensor weighted_sum_of_rows(const at::Tensor& y, const at::Tensor& gates, const Route& route);
 
-/// The gradients of weighted_sum_of_rows: d_y[position of (t, j)] = gates[t, j]·d_out[t] and d_gates[t, j] =
-/// y[position of (t, j)]·d_out[t]. For a ghost, d_gates[t, j] is 0.
-struct WeightedSumGradients {
-  at::Tensor d_y;      // [T·k, d]
-  at::Tensor d_gates;  // [T, k]
+/// The gradients of out = weighted_sum_of_rows(y, gates) with y = a·down and a = silu_of_rows(h), from
+/// u[p] = d_out[token of p]·downᵀ, the gradient of a for a gate of 1. With the gate g of row p:
+///   d_gates = Σ a·u,    d_h = g·u·SiLU'(h),    gated = g·a
+/// since Σ y·d_out = Σ a·(down·d_out). So neither y nor rows of d_out times a gate are needed, and the
+/// gradient of `down` is the product of gatedᵀ and the rows of d_out. For a ghost, d_gates is 0.
+struct GatedSiluGradients {
+  at::Tensor d_h, gated;  // [T·k, w]
+  at::Tensor d_gates;     // [T, k]
 };
-WeightedSumGradients weighted_sum_of_rows_backward(const at::Tensor& d_out, const at::Tensor& y,
-                                                   const at::Tensor& gates, const Route& route);
+GatedSiluGradients gated_silu_backward(const at::Tensor& u, const at::Tensor& h, const at::Tensor& gates,
+                                       const Route& route);
 
 }  // namespace fomoe::trainer

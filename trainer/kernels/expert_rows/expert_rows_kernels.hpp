@@ -13,11 +13,10 @@ cudaError_t launch_rows_of_experts(RowType type, const void* x, const RowRoute& 
 /// If gates is nullptr, all gates are 1.
 cudaError_t launch_weighted_sum(RowType type, const void* y, const void* gates, const RowRoute& route,
                                 std::int64_t d, void* out, cudaStream_t stream);
-cudaError_t launch_weighted_sum_backward(RowType type, const void* d_out, const void* y, const void* gates,
-                                         const RowRoute& route, std::int64_t d, void* d_y, void* d_gates,
-                                         cudaStream_t stream);
-/// If d_a is nullptr, out = SiLU(h); otherwise out = d_a·SiLU'(h).
-cudaError_t launch_silu(RowType type, const void* d_a, const void* h, const std::int32_t* ends, int experts,
-                        std::int64_t rows, std::int64_t width, void* out, cudaStream_t stream);
+/// out = SiLU(h).
+cudaError_t launch_silu(RowType type, const void* h, const std::int32_t* ends, int experts, std::int64_t rows,
+                        std::int64_t width, void* out, cudaStream_t stream);
+cudaError_t launch_gated_silu_backward(RowType type, const GatedSilu& arguments, const RowRoute& route,
+                                       cudaStream_t stream);
 
 }  // namespace fomoe::trainer

@@ -52,46 +52,56 @@ FOMOE_DEVICE void sum_rows_of_token(const Team& team, const T* y, const T* gates
   });
 }
 
-/// For a choice whose expert the site holds: d_y[row] = gate·d_out[token] and d_gates[slot] =
-/// y[row]·d_out[token]. For a ghost: d_gates[slot] = 0.
-template <class T, int W, class Team>
-FOMOE_DEVICE void sum_rows_backward_of_slot(const Team& team, const T* d_out, const T* y, const T* gates,
-                                            const RowRoute& route, std::int64_t d, std::int64_t slot, T* d_y,
-                                            T* d_gates) {
-  using S = Sum<T>;
-  const std::int64_t row = route.position[slot];
-  S product = 0;
-  if (row < route.here()) {
-    const S gate = static_cast<S>(gates[slot]);
-    const T* of_token = d_out + slot / route.chosen * d;
-    own_packs<W>(team, d, [&](std::int64_t i) {
-      const auto d_o = load<W>(of_token + i), value = load<W>(y + row * d + i);
-      Pack<T, W> d_row;
-      for (int w = 0; w < W; ++w) {
-        product += static_cast<S>(value.of[w]) * static_cast<S>(d_o.of[w]);
-        d_row.of[w] = static_cast<T>(gate * static_cast<S>(d_o.of[w]));
-      }
-      store<W>(d_y + row * d + i, d_row);
-    });
-  }
-  product = team.sum(product);
-  if (team.rank() == 0) d_gates[slot] = static_cast<T>(product);
-}
-
-/// The W elements from i on: SiLU(h) = h·σ(h), or, if d_a is not nullptr, the gradient d_a·σ(h)·(1 + h·(1 −
-/// σ(h))).
+/// The W elements from i on: SiLU(h) = h·σ(h).
 template <int W, class T>
-FOMOE_DEVICE void silu_elements(const T* d_a, const T* h, std::int64_t i, T* out) {
+FOMOE_DEVICE void silu_elements(const T* h, std::int64_t i, T* out) {
   using S = Sum<T>;
   const auto value = load<W>(h + i);
-  const auto upstream = load<W>((d_a == nullptr ? h : d_a) + i);
   Pack<T, W> result;
   for (int w = 0; w < W; ++w) {
     const S z = static_cast<S>(value.of[w]), s = 1 / (1 + std::exp(-z));
-    result.of[w] =
-        static_cast<T>(d_a == nullptr ? z * s : static_cast<S>(upstream.of[w]) * s * (1 + z * (1 - s)));
+    result.of[w] = static_cast<T>(z * s);
   }
   store<W>(out + i, result);
+}
+
+/// Tensors of gated_silu_backward (expert_rows.hpp): u, h, d_h and gated are [T·k, width], gates and d_gates
+/// [T, k], all of one type T.
+struct GatedSilu {
+  const void *u, *h, *gates;
+  void *d_h, *gated, *d_gates;
+  std::int64_t width;
+};
+
+/// For a row of an expert that the site holds, with gate g, a = SiLU(h) and the slot of the row:
+///   d_gates[slot] = Σ a·u,    d_h = g·u·SiLU'(h),    gated = g·a,    SiLU'(h) = σ(h)·(1 + h·(1 − σ(h)))
+/// For the row of a ghost: d_gates[slot] = 0.
+template <class T, int W, class Team>
+FOMOE_DEVICE void gated_silu_backward_of_row(const Team& team, const GatedSilu& a, const RowRoute& route,
+                                             std::int64_t row) {
+  using S = Sum<T>;
+  const std::int64_t slot = route.permutation[row];
+  S product = 0;
+  if (row < route.here()) {
+    const S gate = static_cast<S>(static_cast<const T*>(a.gates)[slot]);
+    const std::int64_t first = row * a.width;
+    const T *u = static_cast<const T*>(a.u) + first, *h = static_cast<const T*>(a.h) + first;
+    T *d_h = static_cast<T*>(a.d_h) + first, *gated = static_cast<T*>(a.gated) + first;
+    own_packs<W>(team, a.width, [&](std::int64_t i) {
+      const auto slope = load<W>(u + i), value = load<W>(h + i);
+      Pack<T, W> d_value, weighted;
+      for (int w = 0; w < W; ++w) {
+        const S z = static_cast<S>(value.of[w]), s = 1 / (1 + std::exp(-z)), x = static_cast<S>(slope.of[w]);
+        product += z * s * x;
+        d_value.of[w] = static_cast<T>(gate * x * s * (1 + z * (1 - s)));
+        weighted.of[w] = static_cast<T>(gate * z * s);
+      }
+      store<W>(d_h + i, d_value);
+      store<W>(gated + i, weighted);
+    });
+  }
+  product = team.sum(product);
+  if (team.rank() == 0) static_cast<T*>(a.d_gates)[slot] = static_cast<T>(product);
 }
 
 }  // namespace fomoe::trainer
