@@ -24,7 +24,8 @@ struct Groups {
   Groups() : mount(std::filesystem::temp_directory_path() / ("fomoe-groups-" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(mount);
   }
-  ~Groups() { std::filesystem::remove_all(mount); }
+  // Not remove_all(): LibTorch brings another one, which crashes here.
+  ~Groups() { (void)!std::system(("rm -rf '" + mount.string() + "'").c_str()); }
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
   void write(const std::string& path, const std::string& text) const {
