@@ -5,7 +5,7 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr double kHalf = 2;    // bytes of a 16-bit element
-constexpr double kSingle = 4;  // bytes of a 32-bit element: router scores and logits
+constexpr double kSingle = 4;  // bytes of a 32-bit element: router scores, and logits of most frameworks
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
@@ -43,7 +43,7 @@ double mixer_elements(const ModelShape& shape) {
 
 }  // namespace
 
-void count_activations(const ModelShape& shape, SiteModel& model) {
+void count_activations(const ModelShape& shape, bool experts_here, SiteModel& model) {
   if (shape.opaque) return;
   const double d = real(shape.d_model), matrices = real(ffn_matrices(shape));
   const double rest = mixer_elements(shape) + real(shape.norms_per_layer) * d;
@@ -55,9 +55,12 @@ void count_activations(const ModelShape& shape, SiteModel& model) {
   model.dense_layer_bytes_per_token = kHalf * (rest + with_block * (d + matrices * real(shape.d_ffn)));
   model.moe_layer_bytes_per_token = kHalf * (rest + d + matrices * real(shared_width(shape))) +
                                     kSingle * real(shape.experts + shape.identity_experts);
-  model.bytes_per_token_and_expert = kHalf * (2 * d + hidden);
+  const bool own = shape.architecture == "fomoe";
+  model.bytes_per_token_and_expert =
+      kHalf * (own && experts_here ? (matrices - 1) * real(shape.d_expert) : 2 * d + hidden);
   model.outer_norm_bytes_per_token = kHalf * d * real(shape.outer_norms + 1);
-  model.logit_bytes_per_token = kSingle * real(shape.vocabulary);
+  model.logit_bytes_per_token = (own ? kHalf : kSingle) * real(shape.vocabulary);
+  model.logit_chunk_bytes = real(own ? kLogitChunkBytes : kOtherLogitChunkBytes);
 }
 
 }  // namespace fomoe::costmodel

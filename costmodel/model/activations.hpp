@@ -10,30 +10,45 @@
 //   - Logits exist for one chunk of tokens at a time.
 // A layer of the paper's model then keeps 32·s·b·h bytes instead of s·b·h·(34 + 5·a·s/h).
 //
-// All elements are 16-bit except router scores and logits. Below, d is the model's width d_model, d_qk and
-// d_v are the elements per head of a query or key and of a value, and a_kv is the number of key and value
-// heads. f is the hidden width of a feed-forward block, and n is its number of matrices (3 with a gate,
-// otherwise 2). k of the N_e experts of a layer compute for a token, and `shared` experts compute for every
-// token. Bytes of one token in one layer:
+// All elements are 16-bit except router scores and, in other frameworks than fomoe-train, logits. Below, d is
+// the model's width d_model, d_qk and d_v are the elements per head of a query or key and of a value, and
+// a_kv is the number of key and value heads. f is the hidden width of a feed-forward block, and n is its
+// number of matrices (3 with a gate, otherwise 2). k of the N_e experts of a layer compute for a token, and
+// `shared` experts compute for every token. Bytes of one token in one layer:
 //   attention  2·[d + a·d_qk + 2·a_kv·d_qk + a·d_v], the inputs of attention's products; latents and the
 //              norms of queries and keys keep their inputs as well
 //   norms      2·d for the input of each norm
 //   dense      2·[d + n·f], the input and the hidden elements
 //   experts    2·[d + k·(2d + n·f) + shared·n·f] + 4·N_e: for each of the k experts a copy of the token, the
 //              expert's output and the expert's hidden elements; and the router's scores
+//   experts of fomoe-train
+//              2·[d + k·(n − 1)·f + shared·n·f] + 4·N_e: it copies the tokens again in the backward pass,
+//              needs no outputs of experts there, and computes the activation function again
+//              (trainer/model/moe_rows.cpp)
+// The last formula holds for the architecture "fomoe" (the paper's family and shapes of the user's own) if
+// the GPU that has a token also has the token's experts. With expert parallelism the copies come from other
+// GPUs, and with other architectures the text describes frameworks in the way of Megatron-LM, so both keep
+// the copies and the outputs.
+//
 // A layer with linear attention keeps the elements that linear_attention.hpp counts in place of attention's.
 // If layers differ in this, each counts the mean over all layers.
 #pragma once
+#include <cstdint>
+
 #include "costmodel/model/parallelism.hpp"
 #include "costmodel/model/site_model.hpp"
 
 namespace fomoe::costmodel {
 
-/// Size of a chunk of logits, as in the trainer's linear_cross_entropy, which computes them chunk by chunk.
-inline constexpr double kLogitChunkBytes = 512.0 * 1024 * 1024;
+/// The most bytes of logits that exist at a time on a GPU. linear_cross_entropy of fomoe-train takes the
+/// first constant, and computes the logits chunk by chunk; the second is assumed for other architectures,
+/// which other frameworks train.
+inline constexpr std::int64_t kLogitChunkBytes = std::int64_t{2} << 30;
+inline constexpr std::int64_t kOtherLogitChunkBytes = std::int64_t{512} << 20;
 
-/// Sets the activation members of `model`; they remain 0 (unknown) for an opaque model.
-void count_activations(const ModelShape& shape, SiteModel& model);
+/// Sets the activation members of `model`; they remain 0 (unknown) for an opaque model. `experts_here`: the
+/// experts of a token are on the GPU that has the token.
+void count_activations(const ModelShape& shape, bool experts_here, SiteModel& model);
 
 /// Micro-batches whose activations a GPU keeps at the same time. A pipeline of P stages with the 1F1B
 /// schedule keeps P − i of n micro-batches in its stage i (Narayanan et al. 2021, section 2.2.1), GPipe all
@@ -82,7 +97,7 @@ V activation_bytes(const SiteModel& model, const SiteLoad<V>& load, const V& mic
   const V bytes = tokens * (micro_batches_in_flight(model, load, stage) / stages * kept + working) +
                   in_last_stage(model, load, stage) *
                       (tokens * model.outer_norm_bytes_per_token +
-                       min_of(constant<V>(kLogitChunkBytes), V(tokens * model.logit_bytes_per_token)));
+                       min_of(constant<V>(model.logit_chunk_bytes), V(tokens * model.logit_bytes_per_token)));
   return bytes / static_cast<double>(model.gpus.tensor_parallel);
 }
 

@@ -102,7 +102,9 @@ SiteModel site_model(const Scenario& scenario) {
     model.pipeline_micro_batches = static_cast<double>(scenario.strategy.micro_batches);
     model.one_forward_one_backward = scenario.strategy.schedule == PipelineSchedule::one_f_one_b;
   }
-  count_activations(shape, model);
+  const bool experts_here =
+      scenario.gpus.expert_parallel == 1 && scenario.strategy.method->residency != Residency::experts_sharded;
+  count_activations(shape, experts_here, model);
   return model;
 }
 

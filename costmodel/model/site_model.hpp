@@ -27,6 +27,7 @@ struct SiteModel {
   double dense_layer_bytes_per_token = 0, moe_layer_bytes_per_token = 0;
   double bytes_per_token_and_expert = 0;
   double outer_norm_bytes_per_token = 0, logit_bytes_per_token = 0;
+  double logit_chunk_bytes = 0;  // the most bytes of logits that exist at a time
 };
 SiteModel site_model(const Scenario& scenario);
 

@@ -111,10 +111,13 @@ def activations(s):
     sequences = -(-(s.batch // s.stage_sites) // s.micro_batches) / s.gpus if pipeline else s.compute.get("micro_batch_sequences", 0)
     tokens = math.ceil(sequences) * s.sequence
     experts = s.active * s.local_experts / s.experts if s.skip else min(s.active, s.local_experts)
-    layer = (10 + 8) * s.d + 2 * (s.d + experts * s.capacity * (2 * s.d + 2 * s.d_expert)) + 4 * s.experts
+    # fomoe-train keeps the up-projections. Experts at other sites get copies of tokens, and all is kept for each copy.
+    elsewhere = s.method in ("expert_parallel_wan", "remote_experts")
+    of_expert = 2 * s.d + 2 * s.d_expert if elsewhere else s.d_expert
+    layer = (10 + 8) * s.d + 2 * (s.d + experts * s.capacity * of_expert) + 4 * s.experts
     kept, working = (2 * s.d, layer) if s.compute.get("activation_checkpointing") else (layer, 0)
-    # The inputs of the two outer norms and of the unembedding, and logits of 4 bytes, which are computed in parts.
-    last, most = tokens * 3 * 2 * s.d + min(512 * 2**20, 4 * s.vocabulary * tokens), 0
+    # The inputs of the two outer norms and of the unembedding, and logits of 2 bytes, which are computed in parts.
+    last, most = tokens * 3 * 2 * s.d + min(2 * 2**30, 2 * s.vocabulary * tokens), 0
     for stage in range(stages):
         flying = 1 if not pipeline else s.micro_batches if s.schedule == "gpipe" else min(s.micro_batches, stages - stage)
         most = max(most, tokens * (flying * s.layers / stages * kept + working) + (last if stage == stages - 1 else 0))

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "costmodel/model/activations.hpp"
 #include "trainer/kernels/softmax_loss/softmax_loss.hpp"
 
 namespace fomoe::trainer {
 namespace {
 
-constexpr std::int64_t kChunkBytes = std::int64_t{512} << 20;
+// On a CPU, the logits of a chunk share the memory with the data and with other processes.
+constexpr std::int64_t kCpuChunkBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kVocabularyMultiple = 64;
 
 // Whether the gradient is 1, as far as that can be known without waiting for a device.
@@ -97,6 +99,13 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary) {
   return (vocabulary + kVocabularyMultiple - 1) / kVocabularyMultiple * kVocabularyMultiple;
 }
 
+std::int64_t logit_chunk_tokens(std::int64_t tokens, std::int64_t row_bytes, bool gpu) {
+  const std::int64_t bytes = gpu ? costmodel::kLogitChunkBytes : kCpuChunkBytes;
+  const std::int64_t most = std::max<std::int64_t>(1, bytes / row_bytes);
+  const std::int64_t chunks = std::max<std::int64_t>(1, (tokens + most - 1) / most);
+  return (tokens + chunks - 1) / chunks;
+}
+
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
                                 const at::Tensor& targets, std::int64_t chunk_tokens,
                                 const TiedGradientHandle& tied, double weight, const at::Tensor& padded,
@@ -104,9 +113,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
   const at::Tensor rows = padded.defined() ? padded : embedding.detach();
   if (chunk_tokens <= 0) {
     const std::int64_t row_bytes = rows.size(0) * static_cast<std::int64_t>(hidden.element_size());
-    const std::int64_t most = std::max<std::int64_t>(1, kChunkBytes / row_bytes);
-    const std::int64_t chunks = (hidden.size(0) + most - 1) / most;
-    chunk_tokens = (hidden.size(0) + chunks - 1) / chunks;  // chunks of equal size
+    chunk_tokens = logit_chunk_tokens(hidden.size(0), row_bytes, hidden.is_cuda());
   }
   const bool wants_gradients =
       at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());

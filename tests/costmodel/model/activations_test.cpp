@@ -22,9 +22,9 @@ ModelShape dense_shape() {
   return shape;
 }
 
-SiteModel counted(const ModelShape& shape) {
+SiteModel counted(const ModelShape& shape, bool experts_here = true) {
   SiteModel model;
-  count_activations(shape, model);
+  count_activations(shape, experts_here, model);
   return model;
 }
 
@@ -125,24 +125,38 @@ TEST_CASE("activations of a layer with experts: scores in 32 bits, shared expert
   const double outside = kAttention + 4 * d + d;  // with the norms, and the input of router and experts
   SiteModel model = counted(shape);
   CHECK(model.moe_layer_bytes_per_token == kHalf * outside + kSingle * 8);
-  CHECK(model.bytes_per_token_and_expert == kHalf * (d + 16 + 16 + d));  // copy, up, activated, answer
-  shape.identity_experts = 3;                                            // scores of routes without an expert
+  CHECK(model.bytes_per_token_and_expert == kHalf * 16);  // fomoe-train keeps what up-projections give
+  shape.identity_experts = 3;                             // scores of routes without an expert
   CHECK(counted(shape).moe_layer_bytes_per_token == kHalf * outside + kSingle * (8 + 3));
   shape.shared_experts = 2;
   shape.d_shared = 24;
   shape.gated = true;
   model = counted(shape);
   CHECK(model.moe_layer_bytes_per_token == kHalf * (outside + 3 * 2 * 24) + kSingle * (8 + 3));
-  CHECK(model.bytes_per_token_and_expert == kHalf * (d + 3 * 16 + d));
+  CHECK(model.bytes_per_token_and_expert == kHalf * 2 * 16);  // gate and up-projection, without their product
 }
 
-TEST_CASE("activations outside of the layers: norms, the input of the unembedding, and logits in 32 bits") {
+TEST_CASE("activations of experts: other architectures, and experts on other GPUs, keep copies and answers") {
+  ModelShape shape = tests::divisible_shape();
+  CHECK(counted(shape, /*experts_here=*/false).bytes_per_token_and_expert ==
+        kHalf * (d + 16 + 16 + d));  // copy, up, activated, answer
+  shape.architecture = "mixtral";
+  CHECK(counted(shape).bytes_per_token_and_expert == kHalf * (d + 16 + 16 + d));
+  shape.gated = true;
+  CHECK(counted(shape).bytes_per_token_and_expert == kHalf * (d + 3 * 16 + d));
+}
+
+TEST_CASE("activations outside of the layers: norms, the input of the unembedding, and logits") {
   ModelShape shape = tests::divisible_shape();
   shape.norms_per_layer = 2;
   shape.outer_norms = 1;
   const SiteModel model = counted(shape);
   CHECK(model.outer_norm_bytes_per_token == kHalf * (d + d));
-  CHECK(model.logit_bytes_per_token == kSingle * 100);
+  CHECK(model.logit_bytes_per_token == kHalf * 100);  // fomoe-train's
+  ModelShape other = shape;
+  other.architecture = "mixtral";
+  CHECK(model.logit_chunk_bytes == 4 * counted(other).logit_chunk_bytes);
+  CHECK(counted(other).logit_bytes_per_token == kSingle * 100);
   CHECK(model.moe_layer_bytes_per_token == kHalf * (kAttention + 2 * d + d) + kSingle * 8);
 }
 

@@ -222,7 +222,7 @@ TEST_CASE("activations: a layer with linear attention keeps its own elements, an
   shape.dense_layers = shape.layers;
   shape.d_ffn = 32;
   SiteModel model;
-  count_activations(shape, model);
+  count_activations(shape, /*experts_here=*/true, model);
   const double channels = 2 * 2 * 3 + 4 * 5, values = 4 * 5, gates = values + 2 * 4;
   const double linear = d + 2 * channels + gates + 2 * values, attention = 5.0 * d;
   CHECK(model.dense_layer_bytes_per_token == 2 * ((linear + attention) / 2 + 4 * d + d + 2 * 32));

@@ -39,11 +39,10 @@ TEST_CASE("activations of a layer with experts, by its tensors") {
   const double attention = 2 * (d + d + 2 * d + d);  // input, queries, keys and values, result
   const double norms = 2 * 4 * d;
   const double input_and_scores = 2 * d + 4 * 8;
-  // A token's copy and the expert's output, then the up-projection and its activation.
-  const double expert = 2 * (2 * d + 2 * 16);
+  const double expert = 2 * 16;                                            // the up-projection
   const double layer = attention + norms + input_and_scores + 2 * expert;  // k = 2
   const double tokens = 3 * s;
-  const double outside = tokens * (2 * d * 3 + 4 * V);  // inputs of two norms and of the unembedding, logits
+  const double outside = tokens * (2 * d * 3 + 2 * V);  // inputs of two norms and of the unembedding, logits
   CHECK(memory_per_gpu(scenario, 3).activations == tokens * L * layer + outside);
   CHECK(memory_per_gpu(scenario, 0).activations == 0);
   // With one local expert of eight, one of the two chosen experts runs; with skip-token, an eighth of the
@@ -56,23 +55,36 @@ TEST_CASE("activations of a layer with experts, by its tensors") {
   CHECK(memory_per_gpu(scenario, 3).activations == tokens * L * (layer - 1.75 * expert) + outside);
 }
 
+TEST_CASE("experts on another GPU get copies of the tokens, which are kept as the answers are") {
+  const double copies = 2 * (2 * d + 16);  // a token's copy, the expert's output, and what SiLU gives
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  const double here = site_model(scenario).bytes_per_token_and_expert;
+  scenario.gpus.count = scenario.gpus.expert_parallel = 2;
+  CHECK(site_model(scenario).bytes_per_token_and_expert == here + copies);
+  for (const char* method : {"expert_parallel_wan", "remote_experts"}) {
+    CAPTURE(method);
+    CHECK(site_model(tests::ideal_scenario(method, 2)).bytes_per_token_and_expert == here + copies);
+  }
+}
+
 TEST_CASE("activation checkpointing keeps 2·d bytes per token and layer, and one whole layer") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   const SiteModel model = site_model(scenario);
   const double layer = model.moe_layer_bytes_per_token + 2 * model.bytes_per_token_and_expert;
   scenario.gpus.activation_checkpointing = true;
-  const double tokens = 5 * s, outside = tokens * (2 * d * 3 + 4 * V);
+  const double tokens = 5 * s, outside = tokens * (2 * d * 3 + 2 * V);
   CHECK(memory_per_gpu(scenario, 5).activations == tokens * (L * 2 * d + layer) + outside);
 }
 
-TEST_CASE("logits: a chunk of at most 512 MiB") {
+TEST_CASE("logits: a chunk of at most 2 GiB") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
-  scenario.model.vocabulary = 1'000'000;
+  scenario.model.vocabulary = 8'000'000;
   scenario.gpus.activation_checkpointing = true;
-  const double with_13 = memory_per_gpu(scenario, 13).activations;  // 130 tokens · 4 MB = 520 MB
-  const double with_14 = memory_per_gpu(scenario, 14).activations;  // 560 MB > 512 MiB = 536.9 MB
+  const double with_13 = memory_per_gpu(scenario, 13).activations;  // 130 tokens · 16 MB = 2,080 MB
+  const double with_14 = memory_per_gpu(scenario, 14).activations;  // 2,240 MB > 2 GiB = 2,147.5 MB
   const double per_sequence = memory_per_gpu(scenario, 15).activations - with_14;  // the chunk is full
-  CHECK(with_14 - with_13 == doctest::Approx(per_sequence + 512.0 * 1024 * 1024 - 520e6).epsilon(1e-12));
+  CHECK(with_14 - with_13 ==
+        doctest::Approx(per_sequence + 2.0 * 1024 * 1024 * 1024 - 2080e6).epsilon(1e-12));
 }
 
 TEST_CASE("ZeRO divides moments and master weights, then also gradients, then also weights") {
@@ -121,7 +133,7 @@ TEST_CASE("tensor, expert and pipeline parallelism divide their parts of the par
   const double layer = model.moe_layer_bytes_per_token + 2 * model.bytes_per_token_and_expert;
   CHECK(memory_per_gpu(scenario, 1).activations == s * 2 * layer);
   gpus.micro_batch_sequences = 1;
-  CHECK(memory_per_site(scenario).activations == s * (2 + 1) * layer + s * (2 * d * 3 + 4 * V));
+  CHECK(memory_per_site(scenario).activations == s * (2 + 1) * layer + s * (2 * d * 3 + 2 * V));
 }
 
 TEST_CASE("outer state on the host: one copy per site, and none on its GPUs") {

@@ -59,6 +59,20 @@ TEST_CASE("chunked cross-entropy equals LibTorch's, whatever the chunks") {
   }
 }
 
+TEST_CASE("chunks of equal size, of at most 2 GiB on a GPU and 512 MiB on a CPU") {
+  const std::int64_t row_bytes = 2 * padded_vocabulary(200'019);  // 400 kB
+  CHECK(logit_chunk_tokens(2048, row_bytes, /*gpu=*/true) == 2048);
+  CHECK(logit_chunk_tokens(8192, row_bytes, true) == 4096);  // one of 3.3 GB would be too large
+  CHECK(logit_chunk_tokens(8192, row_bytes, false) == 1171);
+  for (const bool gpu : {true, false}) {
+    const std::int64_t limit = gpu ? std::int64_t{2} << 30 : std::int64_t{512} << 20;
+    CHECK(logit_chunk_tokens(0, row_bytes, gpu) == 0);
+    CHECK(logit_chunk_tokens(3, 2 * limit, gpu) == 1);  // a row that is larger than a chunk
+    CHECK(logit_chunk_tokens(4, limit / 4, gpu) == 4);
+    CHECK(logit_chunk_tokens(5, limit / 4, gpu) == 3);
+  }
+}
+
 // A sum of V fp32 terms, added one after the other, has an error of about ε·√V of its size, with ε = 2⁻²⁴.
 // The order in which the machine's matrix products add terms is not known, so three times that error is
 // allowed.
