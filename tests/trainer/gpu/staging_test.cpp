@@ -12,17 +12,24 @@ namespace {
 
 const at::Device kStagingGpu(at::kCUDA, 0);
 
-/// What each node receives of a payload of 1,003 elements in bf16.
+/// What each node receives of a payload of 1,003 elements in bf16. Means are taken over two or four nodes, so
+/// that they have the same bits on both devices: LibTorch divides by multiplying with the reciprocal on a
+/// GPU.
 std::vector<at::Tensor> received_values(costmodel::Pattern pattern, at::Device device) {
+  const int count = pattern == costmodel::Pattern::reduce ? 3 : 4;
   std::vector<costmodel::Node> nodes;
-  for (int site = 0; site < 4; ++site) nodes.push_back({costmodel::NodeKind::worker, site, 1});
+  costmodel::Exchange exchange;
+  for (int site = 0; site < count; ++site) {
+    nodes.push_back({costmodel::NodeKind::worker, site, 1});
+    exchange.nodes.push_back(site);
+  }
   InProcessTransport transport(nodes);
-  costmodel::Payload payload;
-  payload.elements = 1003;
-  payload.format = costmodel::plain_format(costmodel::ElementType::bf16);
+  exchange.payloads.resize(1);
+  exchange.payloads[0].elements = 1003;
+  exchange.payloads[0].format = costmodel::plain_format(costmodel::ElementType::bf16);
   costmodel::Transfer work;
   work.pattern = pattern;
-  work.exchanges.push_back({{0, 1, 2, 3}, {payload}});  // a mean of 4 has the same bits on both devices
+  work.exchanges.push_back(exchange);
   TransferOptions options;
   options.device = device;
   std::vector<at::Tensor> results;
