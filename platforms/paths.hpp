@@ -16,8 +16,8 @@ struct Path {
   double latency_s = 0;                       // one way
   double bandwidth_bytes_per_s = kUnlimited;  // rate of the path itself, which no other path shares
   int shared = -1;                            // index in Platform::shared_sets; negative if it has none
-  /// What one connection carries at most, as it was measured: its buffers and windows may limit it long before
-  /// the links do.
+  /// What one connection carries at most, as it was measured: its buffers and windows may limit it long
+  /// before the links do.
   double connection_bytes_per_s = kUnlimited;
   friend bool operator==(const Path&, const Path&) = default;
 };

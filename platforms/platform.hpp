@@ -58,7 +58,7 @@ struct Platform {
   std::vector<LinkChange> changes = {};     // in the order of their times: see platforms/link_changes.hpp
   double changes_period_s = 0;              // period with which the changes repeat; 0 if they happen once
   double changes_start_s = 0;               // time on the clock of the changes at which the run starts
-  int measured_connections = 0;             // connections between two sites that reached the rates together; 0: unknown
+  int measured_connections = 0;  // connections between two sites that reached the rates together; 0: unknown
   std::vector<Provenance> provenance = {};
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }
@@ -113,8 +113,8 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
                    double same_site_latency_s);
 
 /// The platform with `gateways` machines at each site, each of which has the measured rates: the rates of
-/// uplinks, downlinks, paths, connections and limits of each flow are multiplied by `gateways`, and so are their changes.
-/// The rates of links that several paths share stay.
+/// uplinks, downlinks, paths, connections and limits of each flow are multiplied by `gateways`, and so are
+/// their changes. The rates of links that several paths share stay.
 Platform with_gateways(Platform platform, int gateways);
 
 /// The platform with every rate multiplied by `efficiency`, the fraction of a raw link's rate that remains

@@ -47,10 +47,12 @@ std::string fewer_connections(const Scenario& scenario) {
        << platform.measured_connections << " connections between two sites at a time; the "
        << scenario.network.streams << " of network_model.streams, with a send buffer of "
        << *host.send_buffer_bytes / (1 << 20) << " MiB, carry at most " << carried * 8e-9 << " of the "
-       << carried / least_share * 8e-9 << " Gb/s from " << platform.sites[static_cast<std::size_t>(from)].name << " to "
-       << platform.sites[static_cast<std::size_t>(to)].name << "; "
-       << (simulated ? "a simulation includes this" : "this answer leaves it out, and network_model.host=linux includes it")
-       << ", and network_model.streams=" << platform.measured_connections << " has the connections of the measurement";
+       << carried / least_share * 8e-9 << " Gb/s from " << platform.sites[static_cast<std::size_t>(from)].name
+       << " to " << platform.sites[static_cast<std::size_t>(to)].name << "; "
+       << (simulated ? "a simulation includes this"
+                     : "this answer leaves it out, and network_model.host=linux includes it")
+       << ", and network_model.streams=" << platform.measured_connections
+       << " has the connections of the measurement";
   return text.str();
 }
 

@@ -7,12 +7,13 @@
 
 namespace fomoe::costmodel {
 
-/// Sentences without a full stop, each once; empty if there is nothing to say. They name step profiles that say
-/// that they are superseded or were disturbed.
+/// Sentences without a full stop, each once; empty if there is nothing to say. They name step profiles that
+/// say that they are superseded or were disturbed.
 std::vector<std::string> warnings_about(const Scenario& scenario);
 
-/// Says what it means that the rates of the platform were measured with more connections between two sites than the
-/// scenario has; empty if they were not, or if one connection with Linux's default send buffer carries them too.
+/// Says what it means that the rates of the platform were measured with more connections between two sites
+/// than the scenario has; empty if they were not, or if one connection with Linux's default send buffer
+/// carries them too.
 std::string fewer_connections(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

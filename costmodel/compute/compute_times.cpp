@@ -47,7 +47,8 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   const auto gradients_s = [&](double accumulation_s) {
     return profiled_gradients_s(
         sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
-        profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s, repeated), accumulation_s);
+        profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s, repeated),
+        accumulation_s);
   };
   times.gradients_s = gradients_s(step.accumulation_s);
   times.forward_s = forward_share(step.micro_batch, repeated) * gradients_s(0);
@@ -56,8 +57,9 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   if (site.shards_all_gpus && !together) times.optimizer_s /= sharded_degree(site, site_load(scenario, 0));
   times.provenance = step_provenance(profile, step.extrapolated);
   if (times.gradients_s > gradients_s(0))
-    times.provenance.push_back({"sums over micro-batches", times.provenance.front().origin,
-                                "the time to add a micro-batch's gradients to those of the step, from the profile"});
+    times.provenance.push_back(
+        {"sums over micro-batches", times.provenance.front().origin,
+         "the time to add a micro-batch's gradients to those of the step, from the profile"});
   if (together && gpus.count != profile.origin->gpus) {
     times.provenance.push_back({"communication inside a site", Origin::assumed,
                                 "as among the " + std::to_string(profile.origin->gpus) +

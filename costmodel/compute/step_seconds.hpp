@@ -43,7 +43,8 @@ V several(const V& micro_batches) {
 template <class V>
 V profiled_gradients_s(const V& sequences, double micro_batch_sequences, const V& micro_batch_s,
                        const V& accumulation_s) {
-  return sequences / micro_batch_sequences * (micro_batch_s + several(V(sequences / micro_batch_sequences)) * accumulation_s);
+  return sequences / micro_batch_sequences *
+         (micro_batch_s + several(V(sequences / micro_batch_sequences)) * accumulation_s);
 }
 
 /// Time of the forward and backward passes of one micro-batch. `repeated` is the share of the forward pass

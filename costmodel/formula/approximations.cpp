@@ -24,13 +24,15 @@ bool represents_sites(const Scenario& scenario, const PlanSummary& summary, cons
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
   std::vector<std::string> notes;
   const NetworkModel& network = scenario.network;
-  if (network.tcp_window_bytes || limits_connections(network, scenario.platform) || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
-      network.call_overhead_s > 0 || network.payload_bytes_per_s ||
-      network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
-      !scenario.platform.shared_links.empty() || !scenario.platform.changes.empty() ||
-      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat)
+  if (network.tcp_window_bytes || limits_connections(network, scenario.platform) || network.loss_rate ||
+      network.initial_window_bytes || network.jitter_s > 0 || network.call_overhead_s > 0 ||
+      network.payload_bytes_per_s || network.ring_model != RingModel::stepwise ||
+      scenario.strategy.bucket_bytes > 0 || !scenario.platform.shared_links.empty() ||
+      !scenario.platform.changes.empty() || scenario.variation.varies() ||
+      scenario.strategy.granularity != Granularity::flat)
     notes.emplace_back(
-        "the closed form does not model TCP windows, send buffers, limits of a connection, loss, slow start, jitter, overheads per call and per "
+        "the closed form does not model TCP windows, send buffers, limits of a connection, loss, slow start, "
+        "jitter, overheads per call and per "
         "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates "
         "that change, or waiting for steps of varying duration; simulate the scenario to include them");
   const ExtraTraffic traffic = extra_traffic_of(scenario);

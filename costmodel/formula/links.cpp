@@ -45,8 +45,9 @@ struct Flow {
 };
 
 // When flows of `bytes` each end that share a port fairly (max-min): a flow that cannot use its equal part
-// leaves the rest of it to the others. Each step of the loop ends a flow or starts one, whatever rounding does: a
-// flow whose own end is the next event has ended then, even if that end is not later than now in floating point.
+// leaves the rest of it to the others. Each step of the loop ends a flow or starts one, whatever rounding
+// does: a flow whose own end is the next event has ended then, even if that end is not later than now in
+// floating point.
 std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double port_bytes_per_s) {
   std::vector<double> left(flows.size(), bytes), ends, rate(flows.size(), 0), own_end_s(flows.size(), 0);
   for (const Flow& flow : flows) ends.push_back(flow.start_s);

@@ -52,7 +52,8 @@ StepSeconds<V> step_seconds(const SweepContext& context, const SweepSite& site,
     const V sequences = load.sequences / load.gpus, micro_batch_s = at(site.micro_batch_s, local_experts);
     gradients_s = profiled_gradients_s(sequences, site.micro_batch_sequences, micro_batch_s,
                                        V(at(site.accumulation_s, local_experts)));
-    forward = at(site.forward_share, local_experts) * micro_batch_s * (sequences / site.micro_batch_sequences) /
+    forward = at(site.forward_share, local_experts) * micro_batch_s *
+              (sequences / site.micro_batch_sequences) /
               max_of(gradients_s, constant<V>(1e-300));  // a profile may have steps that take no time
     optimizer_s = at(site.optimizer_s, local_experts);
   }
@@ -79,7 +80,8 @@ V even_part(const V& batch_sequences, const V& sites, double site) {
 template <class V>
 StepSeconds<V> between(const StepSeconds<V>& a, const StepSeconds<V>& b, const V& rest) {
   const auto mean = [&](const V& of_a, const V& of_b) { return V((1.0 - rest) * of_a + rest * of_b); };
-  return {mean(a.gradients_s, b.gradients_s), mean(a.forward_s, b.forward_s), mean(a.optimizer_s, b.optimizer_s)};
+  return {mean(a.gradients_s, b.gradients_s), mean(a.forward_s, b.forward_s),
+          mean(a.optimizer_s, b.optimizer_s)};
 }
 
 /// Replaces each lane of `kept` by that of `other` where `mark` is larger than `kept_mark`.
@@ -173,8 +175,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
         : context.sites.size() == 1 || method.one_site
             ? mean_sequences
             : even_part(axes.global_batch_sequences, axes.sites, static_cast<double>(i));
-    // A site has a whole number of sequences, of which its time is no linear function: sums over micro-batches are
-    // only made if there are several.
+    // A site has a whole number of sequences, of which its time is no linear function: sums over
+    // micro-batches are only made if there are several.
     const V rest = own_sequences - floor_of(own_sequences);
     mean_steps.push_back(between(step(floor_of(own_sequences)), step(ceil_of(own_sequences)), rest));
     const bool alike = context.sites.size() == 1 && !shares;

@@ -41,13 +41,14 @@ void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario
   const double used_s = scenario.variation.from_samples
                             ? spread.mean
                             : middle.forward_s + middle.backward_s + middle.optimizer_s;
-  list.push_back({"measured step time", "s", spread.mean_low, spread.mean_high,
-                  answer_s + compute_change_s(scenario, spread.mean_low / used_s),
-                  answer_s + compute_change_s(scenario, spread.mean_high / used_s), "closed-form",
-                  "the mean of " + std::to_string(point.samples.size()) +
-                      (is_composed(slowest) ? " steps of one micro-batch, each composed of a step of either depth"
-                                            : " measured steps of one micro-batch") +
-                      ", by Student's t"});
+  list.push_back(
+      {"measured step time", "s", spread.mean_low, spread.mean_high,
+       answer_s + compute_change_s(scenario, spread.mean_low / used_s),
+       answer_s + compute_change_s(scenario, spread.mean_high / used_s), "closed-form",
+       "the mean of " + std::to_string(point.samples.size()) +
+           (is_composed(slowest) ? " steps of one micro-batch, each composed of a step of either depth"
+                                 : " measured steps of one micro-batch") +
+           ", by Student's t"});
 }
 
 void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,

@@ -81,15 +81,15 @@ inline constexpr double kMostBbrLoss = 0.15;
 /// latency_factor.
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network);
 
-/// Share of its send buffer that a Linux socket has in flight at most. A socket that was full takes data again
-/// when the free space is at least half of the space in use (sk_stream_is_writeable in the kernel's
+/// Share of its send buffer that a Linux socket has in flight at most. A socket that was full takes data
+/// again when the free space is at least half of the space in use (sk_stream_is_writeable in the kernel's
 /// include/net/sock.h), that is when at most 2/3 of the buffer are in use.
 inline constexpr double kBufferInFlight = 2.0 / 3;
 
 /// Upper bound of one flow's rate on idle links, in bytes per second; unlimited if no term is switched on:
 ///   streams · min(window, 2/3 · send buffer, loss_window_bytes()) ÷ RTT
-/// What one connection was measured to carry (`connection_bytes_per_s`, see platforms::Path) includes the effect
-/// of its buffers: if it is known, it replaces the term of the send buffer.
+/// What one connection was measured to carry (`connection_bytes_per_s`, see platforms::Path) includes the
+/// effect of its buffers: if it is known, it replaces the term of the send buffer.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s,
                             double connection_bytes_per_s = platforms::kUnlimited);
 

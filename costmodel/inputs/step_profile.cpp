@@ -107,11 +107,12 @@ StepSample median_step(const ProfilePoint& point) {
     optimizer.push_back(sample.optimizer_s);
   }
   StepSample middle = {median(forward), median(backward), median(optimizer)};
-  // The parts of a step vary together if other programs take turns with it: the median step is then longer than the
-  // medians of its parts.
+  // The parts of a step vary together if other programs take turns with it: the median step is then longer
+  // than the medians of its parts.
   const double whole_s = median(totals), parts_s = middle.forward_s + middle.backward_s + middle.optimizer_s;
   if (parts_s > 0) {
-    for (double* part : {&middle.forward_s, &middle.backward_s, &middle.optimizer_s}) *part *= whole_s / parts_s;
+    for (double* part : {&middle.forward_s, &middle.backward_s, &middle.optimizer_s})
+      *part *= whole_s / parts_s;
   }
   return middle;
 }
@@ -137,7 +138,8 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
   const auto exact = std::find_if(points.begin(), points.end(),
                                   [&](const ProfilePoint* p) { return p->local_experts == local_experts; });
   if (exact != points.end()) return {median_step(**exact), false, (*exact)->accumulation_s.value_or(0)};
-  if (points.size() == 1) return {median_step(*points.front()), true, points.front()->accumulation_s.value_or(0)};
+  if (points.size() == 1)
+    return {median_step(*points.front()), true, points.front()->accumulation_s.value_or(0)};
 
   // The segment that contains the wanted count, or the nearest one.
   std::size_t upper = 1;

@@ -29,13 +29,14 @@ struct ProfilePoint {
   /// Seconds in which the gradients of one micro-batch are added to the sums of a step of several; empty: not
   /// measured. The samples are steps of one micro-batch, which need no such sums.
   std::optional<double> accumulation_s = std::nullopt;
-  /// On a CPU: CPU time ÷ (elapsed time · threads) while the samples were taken, and the share of that time in
-  /// which threads wanted a core and had none, because of other programs or of a CPU quota. Empty: unknown.
+  /// On a CPU: CPU time ÷ (elapsed time · threads) while the samples were taken, and the share of that time
+  /// in which threads wanted a core and had none, because of other programs or of a CPU quota. Empty:
+  /// unknown.
   std::optional<double> cpu_share = std::nullopt, waited_share = std::nullopt;
 };
 
-/// Whether the point's threads waited for cores so long that its times are not those of the model: a thread that
-/// waits makes all others wait at the end of each parallel loop.
+/// Whether the point's threads waited for cores so long that its times are not those of the model: a thread
+/// that waits makes all others wait at the end of each parallel loop.
 bool disturbed(const ProfilePoint& point);
 
 /// Activation checkpointing of the run whose steps were timed. The timed backward pass includes what it
@@ -70,9 +71,10 @@ struct ProfileOrigin {
 
 /// States that these times are no longer what the same steps take, so that nobody plans with them unawares.
 struct Superseded {
-  std::string date;        // of the statement, "2026-11-26"
-  std::string reason;      // "measured before the embedding was padded"
-  std::string difference;  // what is known of it: "a step of the medium model now takes 71 ms instead of 138 ms"
+  std::string date;    // of the statement, "2026-11-26"
+  std::string reason;  // "measured before the embedding was padded"
+  std::string
+      difference;  // what is known of it: "a step of the medium model now takes 71 ms instead of 138 ms"
 };
 
 struct StepProfile {

@@ -74,8 +74,8 @@ Links links_of(const platforms::Platform& platform) {
   return links;
 }
 
-/// Says that send buffers limit flows of the scenario: those of the compared runs were so large that they did not.
-/// Empty if they do not limit any.
+/// Says that send buffers limit flows of the scenario: those of the compared runs were so large that they did
+/// not. Empty if they do not limit any.
 std::string limited_by_buffers(const costmodel::Scenario& scenario) {
   if (!scenario.network.send_buffer_bytes) return "";
   costmodel::NetworkModel buffers;
@@ -84,12 +84,14 @@ std::string limited_by_buffers(const costmodel::Scenario& scenario) {
   const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
   double least_share = 1;
   platforms::each_path(platform, [&](int from, int to, const platforms::Path& path) {
-    const double cap = costmodel::flow_cap_bytes_per_s(buffers, path.latency_s + platform.path(to, from).latency_s);
+    const double cap =
+        costmodel::flow_cap_bytes_per_s(buffers, path.latency_s + platform.path(to, from).latency_s);
     least_share = std::min(least_share, cap / platform.route_bytes_per_s(from, to));
   });
   if (least_share >= 1) return "";
-  return fmt::format("send buffers limit a flow to {} of its links' rate: those of the compared runs limited none",
-                     human_percent(least_share));
+  return fmt::format(
+      "send buffers limit a flow to {} of its links' rate: those of the compared runs limited none",
+      human_percent(least_share));
 }
 
 /// The name of the network terms in the CSV; empty if no runs were predicted with such terms.

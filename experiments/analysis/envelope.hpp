@@ -33,14 +33,15 @@ struct Accuracy {
 /// Nothing if no real run was predicted with these network terms.
 std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario);
 
-/// Why no interval follows from the errors of those runs: the scenario is outside of their conditions, or there
-/// are warnings about its inputs. Empty if one does.
+/// Why no interval follows from the errors of those runs: the scenario is outside of their conditions, or
+/// there are warnings about its inputs. Empty if one does.
 std::string why_no_interval(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 /// For people, with the interval in which 95 % of such runs would end, or the reason why there is none.
 std::string accuracy_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
-/// The same as JSON; null if there is none. Without an interval, wall_clock_s is null, and no_interval says why.
+/// The same as JSON; null if there is none. Without an interval, wall_clock_s is null, and no_interval says
+/// why.
 scenario::Json accuracy_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

@@ -40,11 +40,13 @@ void announce(const sim::SimulationSize& size) {
   static bool said = false;
   if (said || size.seconds < kLong_s) return;
   said = true;
-  message(fmt::format(
-      "simulating about {} flows, up to {} at a time; this can take {}, more with sensitivities. Faster: --engine "
-      "closed-form, --sensitivity none, --rounds 1, fewer sites or larger buckets; a ring has fewer flows at a time "
-      "than a direct exchange.",
-      human_count(size.flows), human_count(size.at_once), human_time(size.seconds)));
+  message(
+      fmt::format("simulating about {} flows, up to {} at a time; this can take {}, more with sensitivities. "
+                  "Faster: --engine "
+                  "closed-form, --sensitivity none, --rounds 1, fewer sites or larger buckets; a ring has "
+                  "fewer flows at a time "
+                  "than a direct exchange.",
+                  human_count(size.flows), human_count(size.at_once), human_time(size.seconds)));
 }
 
 }  // namespace

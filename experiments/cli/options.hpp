@@ -38,8 +38,8 @@ void add_scenario_options(boost::program_options::options_description& options);
 costmodel::Scenario read_scenario(const boost::program_options::variables_map& values,
                                   const std::vector<std::string>& more = {});
 
-/// Prints what a user must know before an answer about the scenario (costmodel/compose/warnings.hpp) on stderr,
-/// each sentence once in a run of the program.
+/// Prints what a user must know before an answer about the scenario (costmodel/compose/warnings.hpp) on
+/// stderr, each sentence once in a run of the program.
 void warn_about(const costmodel::Scenario& scenario);
 
 /// The destination of an answer: "" is text for people on stdout, "-" is JSON on stdout, anything else is a

@@ -67,10 +67,9 @@ costmodel::Superseded read_superseded(const std::string& path, const Json& json)
 }
 
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
-  const JsonObject reader(
-      path, kProfile, where, json,
-      {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes", "samples", "accumulation_s",
-       "cpu_share", "waited_share"});
+  const JsonObject reader(path, kProfile, where, json,
+                          {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes",
+                           "samples", "accumulation_s", "cpu_share", "waited_share"});
   costmodel::ProfilePoint point;
   point.micro_batch_sequences = reader.count("micro_batch_sequences", 1);
   point.local_experts = reader.count("local_experts", 0);

@@ -233,7 +233,8 @@ class PlanText {
     text += "baseline: the unchanged scenario; closed form: difference of its time from the simulated time\n";
     if (any_few_)
       text += fmt::format(
-          "*: fewer than {} synchronisations in the whole run. Few published runs have so few; in runs of a small "
+          "*: fewer than {} synchronisations in the whole run. Few published runs have so few; in runs of a "
+          "small "
           "model with 6 rounds, the loss was 20 to 27 % higher.\n",
           planner::kFewRounds);
     return text;

@@ -14,8 +14,8 @@
 namespace fomoe::planner {
 
 /// A candidate, or the unchanged scenario, with the results of both engines.
-/// A run with fewer rounds is marked: few published runs have so few, and in those of experiments/proxies, 6 rounds
-/// raised the loss by 20 to 27 % over that of data-parallel training (K = 128).
+/// A run with fewer rounds is marked: few published runs have so few, and in those of experiments/proxies, 6
+/// rounds raised the loss by 20 to 27 % over that of data-parallel training (K = 128).
 inline constexpr std::int64_t kFewRounds = 20;
 
 struct Finalist {

@@ -188,7 +188,8 @@ std::string platform_toml(const Measurements& measured, const std::string& name)
       "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {}; one-way "
       "latency taken as half of the round trip\"\nmeasured = true\nconnections = {}\n",
       quotable(name), measured.date, measured.iperf3_version, stream_list(measured), measured.seconds,
-      measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions), most_streams(measured));
+      measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions),
+      most_streams(measured));
   for (const std::string& line : warnings(measured)) text += fmt::format("# {}\n", line);
   for (int site = 0; site < measured.size(); ++site) {
     text += fmt::format("\n[[site]]\nname = \"{}\"\n", measured.sites[static_cast<std::size_t>(site)]);

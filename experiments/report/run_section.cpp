@@ -54,14 +54,15 @@ std::string lead(const Run& run) {
   text += report.executor == "measured" ? ", measured." : ".";
   // Results of older versions have an interval even outside of the conditions of those runs.
   if (!run.of_real_runs || outside_of_comparison(run))
-    return paragraph(text + (run.compared_runs > 0
-                                 ? fmt::format(" {} real runs were compared with such predictions, but no "
-                                               "interval follows from their errors, because {}.",
-                                               run.compared_runs,
-                                               run.no_interval.empty()
-                                                   ? "the scenario lies outside of the conditions of these runs"
-                                                   : run.no_interval)
-                                 : ""));
+    return paragraph(text +
+                     (run.compared_runs > 0
+                          ? fmt::format(" {} real runs were compared with such predictions, but no "
+                                        "interval follows from their errors, because {}.",
+                                        run.compared_runs,
+                                        run.no_interval.empty()
+                                            ? "the scenario lies outside of the conditions of these runs"
+                                            : run.no_interval)
+                          : ""));
   text += fmt::format(
       " By the errors of {} real runs that were compared with such predictions, 95 % of real runs would take "
       "{} to {}",
@@ -261,8 +262,8 @@ static std::string about_intervals(const std::vector<Run>& runs) {
       "time in the interval of the column \"95 % of real runs\".";
   const auto outside = std::count_if(runs.begin(), runs.end(), outside_of_comparison);
   if (outside > 0)
-    text += fmt::format(" {} of {} results lie outside of the conditions of those runs, and have none.", outside,
-                        runs.size());
+    text += fmt::format(" {} of {} results lie outside of the conditions of those runs, and have none.",
+                        outside, runs.size());
   return paragraph(text);
 }
 
@@ -306,10 +307,11 @@ std::string comparison_section(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     const costmodel::RunReport& report = run.figures;
     const std::string money = commands::money_text(report), perplexity = commands::perplexity_text(report);
-    const std::string interval = has_interval(run) ? fmt::format("{} to {}", human_time(run.of_real_runs->low),
-                                                                human_time(run.of_real_runs->high))
-                                 : intervals      ? "unknown"
-                                                  : "";
+    const std::string interval =
+        has_interval(run)
+            ? fmt::format("{} to {}", human_time(run.of_real_runs->low), human_time(run.of_real_runs->high))
+        : intervals ? "unknown"
+                    : "";
     rows.push_back({run.name, human_time(report.wall_clock_s), money, perplexity,
                     human_percent(report.compute_utilization),
                     human_percent(report.round.exposed_communication_s / report.round.duration_s),

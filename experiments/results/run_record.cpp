@@ -56,10 +56,9 @@ Json to_json(const std::vector<SeedResult>& seeds) {
 }
 
 RunRecord read_record(const std::string& path, const Json& json) {
-  const JsonObject object(
-      path, kRun, "run", json,
-      {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files", "code",
-       "threads", "waited_share"});
+  const JsonObject object(path, kRun, "run", json,
+                          {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files", "code",
+                           "threads", "waited_share"});
   RunRecord record;
   record.id = object.text("id");
   record.started_at = object.text("started_at");

@@ -78,8 +78,11 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     }
     const double memory =
         along(static_cast<double>(other->peak_memory_bytes), static_cast<double>(point.peak_memory_bytes));
-    ProfilePoint whole{point.micro_batch_sequences, point.local_experts, point.skip_token,
-                       std::llround(std::max(0.0, memory)), {}};
+    ProfilePoint whole{point.micro_batch_sequences,
+                       point.local_experts,
+                       point.skip_token,
+                       std::llround(std::max(0.0, memory)),
+                       {}};
     // One composed step from each pair of measured ones: their spread is that of both measurements, which the
     // extrapolation multiplies. A part that this makes negative is noise of a part that takes no time.
     for (std::size_t i = 0; i < std::min(other->samples.size(), point.samples.size()); ++i) {

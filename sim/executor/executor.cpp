@@ -109,7 +109,8 @@ Executor::Round& Executor::round_at(std::size_t position) {
 
 void Executor::start_round(NodeId node, std::size_t position) {
   const auto n = static_cast<std::size_t>(node);
-  // The others may have left the node out, and have finished the round, while it still received in an earlier one.
+  // The others may have left the node out, and have finished the round, while it still received in an earlier
+  // one.
   if (finished_[position] && !live_[position]) return come_back(node);
   Round& round = round_at(position);
   if (!round.members[n]) return come_back(node);

@@ -123,8 +123,8 @@ class Simulation {
  private:
   /// Counts the flows of the rounds that will at least be executed, says so, and refuses too many.
   void check_size() const {
-    // With few sites and whole payloads a round has few flows, and making a plan of random placements once more
-    // would take longer than simulating it.
+    // With few sites and whole payloads a round has few flows, and making a plan of random placements once
+    // more would take longer than simulating it.
     constexpr std::size_t kFewNodes = 24;
     if (run_.plan.nodes.size() < kFewNodes && !simulation_.pieces) return;
     LoweringOptions lowering;
@@ -145,9 +145,10 @@ class Simulation {
                          cut ? "strategy.bucket_bytes = \"25MB\"" : "--engine closed-form");
       }
       const auto rounds = static_cast<double>(
-          options_.all_rounds ? kind.count
-                              : static_cast<std::int64_t>(
-                                    first_rounds(kind, options_.rounds.value_or(usual_rounds(kind, options_))).size()));
+          options_.all_rounds
+              ? kind.count
+              : static_cast<std::int64_t>(
+                    first_rounds(kind, options_.rounds.value_or(usual_rounds(kind, options_))).size()));
       all += {rounds * one.flows, one.at_once, rounds * one.seconds};
     }
     if (options_.on_size) options_.on_size(all);

@@ -15,7 +15,8 @@ namespace {
 double calls_of(const Exchange& exchange, const costmodel::Pieces& cut) {
   if (!cut) return 1;
   double calls = 0;
-  for (const costmodel::Payload& payload : exchange.payloads) calls += static_cast<double>(cut(payload).size());
+  for (const costmodel::Payload& payload : exchange.payloads)
+    calls += static_cast<double>(cut(payload).size());
   return calls;
 }
 

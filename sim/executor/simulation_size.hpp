@@ -18,8 +18,9 @@ struct SimulationSize {
 SimulationSize size_of(const costmodel::RoundPlan& round, const LoweringOptions& options, bool links_differ);
 
 /// CPU time of a number of flows of which `at_once` run together: each costs its own time, and whenever flows
-/// end, the shares of all that run are computed again. Measured with SimGrid 3.32 for rings of 50 to 1,000 sites
-/// and direct exchanges among 10 to 80 (of equal sites and of cloud regions), on a machine that did other work.
+/// end, the shares of all that run are computed again. Measured with SimGrid 3.32 for rings of 50 to 1,000
+/// sites and direct exchanges among 10 to 80 (of equal sites and of cloud regions), on a machine that did
+/// other work.
 double simulation_seconds(double flows, double at_once, bool links_differ);
 
 /// The flows of one round above which a simulation is refused: they would need about 10 GB of memory.

@@ -86,7 +86,8 @@ double quota_cores(const std::string& groups, const std::string& mount) {
   for (std::string line; std::getline(lines, line);) {  // "HIERARCHY:CONTROLLERS:PATH"
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    const std::string controllers = line.substr(first + 1, second - first - 1),
+                      path = line.substr(second + 1);
     if (controllers.empty()) {
       least = std::min(least, least_limit(mount, path, limit_of_version_2));
     } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {

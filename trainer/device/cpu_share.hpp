@@ -1,21 +1,22 @@
-// How much of the machine's CPU this process may use, and how much of it the process got. Threads that wait for a
-// core make the others wait in turn: with more threads than cores, a step can take a hundred times as long.
+// How much of the machine's CPU this process may use, and how much of it the process got. Threads that wait
+// for a core make the others wait in turn: with more threads than cores, a step can take a hundred times as
+// long.
 #pragma once
 #include <string>
 
 namespace fomoe::trainer {
 
 /// The CPU time that the control groups of a process leave it, in cores; infinity without a limit.
-/// `groups` is the text of /proc/PROCESS/cgroup, and `mount` the folder where control groups are mounted. Reads
-/// cpu.max of version 2 and cpu.cfs_quota_us of version 1, of the group and of all groups above it
+/// `groups` is the text of /proc/PROCESS/cgroup, and `mount` the folder where control groups are mounted.
+/// Reads cpu.max of version 2 and cpu.cfs_quota_us of version 1, of the group and of all groups above it
 /// (Documentation/admin-guide/cgroup-v2.rst and Documentation/scheduler/sched-bwc.rst of the kernel).
 double quota_cores(const std::string& groups, const std::string& mount = "/sys/fs/cgroup");
 
 /// ⌊min(cores of the process's affinity, quota) ÷ processes⌋, at least 1.
 int threads_for(int processes);
-/// The number of threads of a process for which nobody gave one: that of threads_for() with the processes that
-/// share its cores. FOMOE_PROCESSES, which fomoe-wan sets, or LOCAL_WORLD_SIZE, which torchrun sets, has their
-/// number; otherwise it is 1.
+/// The number of threads of a process for which nobody gave one: that of threads_for() with the processes
+/// that share its cores. FOMOE_PROCESSES, which fomoe-wan sets, or LOCAL_WORLD_SIZE, which torchrun sets, has
+/// their number; otherwise it is 1.
 int default_threads();
 
 /// Measures from its construction on.

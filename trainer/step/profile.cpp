@@ -207,7 +207,8 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   return point;
 }
 
-/// Measures a point again while its threads had to wait for cores. Returns the measurement that was disturbed least.
+/// Measures a point again while its threads had to wait for cores. Returns the measurement that was disturbed
+/// least.
 ProfilePoint least_disturbed_point(const ProfileOptions& options, std::int64_t sequences, std::int64_t held,
                                    std::ostream& progress) {
   constexpr int kMostTries = 3;

@@ -10,7 +10,8 @@ constexpr Key kPlatformFileKeys[] = {
     {"", "measured", Kind::boolean, "false", "",
      "whether the rates and latencies in this file were measured; `fomoe probe` sets it", "true"},
     {"", "connections", Kind::count, "", "unknown",
-     "number of connections between two sites that reached the measured rates together; an answer for fewer says "
+     "number of connections between two sites that reached the measured rates together; an answer for fewer "
+     "says "
      "what it means",
      "64", 65536},
     {"", "paths_csv", Kind::text, "", "no measurements", "CSV file of measured paths, relative to this file",
@@ -54,7 +55,8 @@ constexpr Key kPlatformFileKeys[] = {
     {"path", "bandwidth", Kind::rate, "",
      "the measured rate; without a measurement, only the sites' links limit the path",
      "bandwidth of this path alone", "\"5Gbps\""},
-    {"path", "connection_bandwidth", Kind::rate, "", "unknown: only the terms of [network_model] limit a connection",
+    {"path", "connection_bandwidth", Kind::rate, "",
+     "unknown: only the terms of [network_model] limit a connection",
      "rate that one connection reached on this path; limits a flow to network_model.streams times this rate",
      "\"180Mbps\""},
     {"path", "links", Kind::words, "", "none",

@@ -149,8 +149,10 @@ constexpr Key kSiteKeys[] = {
     {"network_model", "streams", Kind::count, "1", "", "number of TCP connections of each flow", "16", 65536},
     {"network_model", "tcp_window", Kind::size, "", "windows do not limit any flow",
      "largest window of one connection; limits a flow to streams x window / round trip", "\"16MiB\""},
-    {"network_model", "send_buffer", Kind::size, "", "4MiB with host = \"linux\", else send buffers do not limit any flow",
-     "largest send buffer of a connection's socket, the third number of net.ipv4.tcp_wmem; limits a flow to streams "
+    {"network_model", "send_buffer", Kind::size, "",
+     "4MiB with host = \"linux\", else send buffers do not limit any flow",
+     "largest send buffer of a connection's socket, the third number of net.ipv4.tcp_wmem; limits a flow to "
+     "streams "
      "x 2/3 x send_buffer / round trip",
      "\"4MiB\""},
     {"network_model", "loss_rate", Kind::share, "", "no loss",

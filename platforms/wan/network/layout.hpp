@@ -88,9 +88,9 @@ struct SiteProcess {
   int on_same_cores = 1;  // all processes that the user's command has on the cores of this one
 };
 
-/// The environment variables of such a process. FOMOE_PROCESSES is `on_same_cores`, from which fomoe-train derives
-/// its number of threads. FOMOE_LINKS says that links are emulated, and whether the
-/// emulation was checked before: "emulated and checked" or "emulated".
+/// The environment variables of such a process. FOMOE_PROCESSES is `on_same_cores`, from which fomoe-train
+/// derives its number of threads. FOMOE_LINKS says that links are emulated, and whether the emulation was
+/// checked before: "emulated and checked" or "emulated".
 std::vector<std::pair<std::string, std::string>> process_environment(const Layout& layout,
                                                                      const SiteProcess& process,
                                                                      int master_port,

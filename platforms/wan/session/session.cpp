@@ -64,8 +64,8 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
       if (!path.empty())
         ::unlink(path.c_str());  // a report of an older run must not be mistaken for this run's
       commands.push_back({per_site == 1 ? name : fmt::format("{}/{}", name, local_rank), site,
-                          process_environment(layout, {site, local_rank, per_site, on_same_cores}, options.master_port, path,
-                                              options.check),
+                          process_environment(layout, {site, local_rank, per_site, on_same_cores},
+                                              options.master_port, path, options.check),
                           cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
     }
   }
@@ -88,8 +88,8 @@ void limit_uplinks(const Layout& layout, const std::vector<SiteNetwork>& sites) 
   }
 }
 
-/// 4 bandwidth-delay products of the path where they are largest: one for the path, one for its queue, and both
-/// doubled, since TCP uses a part of a buffer for bookkeeping.
+/// 4 bandwidth-delay products of the path where they are largest: one for the path, one for its queue, and
+/// both doubled, since TCP uses a part of a buffer for bookkeeping.
 double most_bytes_in_flight(const Layout& layout) {
   double most = 0;
   for (int from = 0; from < layout.size(); ++from) {

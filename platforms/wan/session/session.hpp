@@ -22,7 +22,8 @@ enum class UplinkQueue { host, router };
 inline const char* to_string(UplinkQueue queue) { return queue == UplinkQueue::host ? "host" : "router"; }
 
 /// Limits of the buffers of TCP sockets while the user's command runs.
-///   system  those of this machine. A connection whose bandwidth-delay product is larger than two thirds of its
+///   system  those of this machine. A connection whose bandwidth-delay product is larger than two thirds of
+///   its
 ///           send buffer then does not fill its links, as on an ordinary host
 ///   large   at least 4 bandwidth-delay products of the slowest path, so that they limit no connection
 enum class Buffers { system, large };

@@ -31,8 +31,9 @@ TEST_CASE("a superseded profile is named with its reason, once, and first in the
   scenario.compute = ProfiledCompute{profile, 1};
   REQUIRE(warnings_about(scenario).size() == 1);
   const std::string text = warnings_about(scenario).front();
-  CHECK(text == "the step times of p.json are superseded since 2026-11-26: measured before a change; a step takes "
-                "half as long now");
+  CHECK(text ==
+        "the step times of p.json are superseded since 2026-11-26: measured before a change; a step takes "
+        "half as long now");
   SiteCompute site{scenario.compute, scenario.gpus, 0, {}, {}};
   scenario.site_compute = {site, site};
   CHECK(warnings_about(scenario).size() == 1);

@@ -65,7 +65,8 @@ TEST_CASE("simulate says how accurate predictions with the same network terms an
 
 TEST_CASE("no interval is given outside of what was compared") {
   const auto accuracy = [](const std::string& settings) {
-    const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output - " + settings);
+    const Ran ran =
+        run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output - " + settings);
     return nlohmann::json::parse(ran.out).at("accuracy");
   };
   CHECK(accuracy("").at("wall_clock_s").is_array());
@@ -77,7 +78,8 @@ TEST_CASE("no interval is given outside of what was compared") {
         "network_model.send_buffer=1MB"}) {
     CAPTURE(outside);
     CHECK(accuracy(outside).at("wall_clock_s").is_null());
-    CHECK(accuracy(outside).at("no_interval").get<std::string>().find("outside of the conditions") != std::string::npos);
+    CHECK(accuracy(outside).at("no_interval").get<std::string>().find("outside of the conditions") !=
+          std::string::npos);
     const Ran text = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml " + outside);
     CHECK(has(text.out, "no interval is given"));
     CHECK(!has(text.out, "95 % of such runs"));

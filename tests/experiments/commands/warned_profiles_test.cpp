@@ -1,5 +1,5 @@
-// Tests that every command says first what is wrong with the step times that it uses, and that the memory of the card on
-// which they were taken is checked.
+// Tests that every command says first what is wrong with the step times that it uses, and that the memory of
+// the card on which they were taken is checked.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -25,7 +25,8 @@ costmodel::StepProfile timed() {
   profile.dtype = "bf16";
   profile.versions = "none";
   profile.measured_at = "2026-01-02T03:04:05Z";
-  for (const std::int64_t held : {4, 8}) profile.points.push_back({1, held, false, 0, {{0.003, 0.001, 0.0004}}});
+  for (const std::int64_t held : {4, 8})
+    profile.points.push_back({1, held, false, 0, {{0.003, 0.001, 0.0004}}});
   return profile;
 }
 
@@ -43,7 +44,8 @@ struct Scenarios {
   }
 };
 
-const std::string kWhat = "are superseded since 2026-11-26: measured before the kernels changed; half as long now";
+const std::string kWhat =
+    "are superseded since 2026-11-26: measured before the kernels changed; half as long now";
 
 }  // namespace
 
@@ -51,7 +53,8 @@ TEST_CASE("every command that uses a superseded profile says so first") {
   costmodel::StepProfile profile = timed();
   profile.superseded = {"2026-11-26", "measured before the kernels changed", "half as long now"};
   const Scenarios scenarios(profile);
-  CHECK(scenario::read_step_profile(scenarios.folder / "p.json").superseded->difference == "half as long now");
+  CHECK(scenario::read_step_profile(scenarios.folder / "p.json").superseded->difference ==
+        "half as long now");
   for (const auto& [command, more] :
        {std::pair<std::string, std::string>{"simulate", ""},
         {"compare", "--case strategy.local_steps=8 --case strategy.local_steps=16"},
@@ -78,7 +81,8 @@ TEST_CASE("every command that uses a superseded profile says so first") {
   REQUIRE(run_in(scenarios.folder.path(), "fomoe report run.json --output page.html").exit_status == 0);
   CHECK(has(read_all(scenarios.folder / "page.html"), kWhat));
   // What is made from such a profile is superseded as well.
-  const Ran scaled = run_in(scenarios.folder.path(), "fomoe profile scale p.json --to H200-SXM --output q.json");
+  const Ran scaled =
+      run_in(scenarios.folder.path(), "fomoe profile scale p.json --to H200-SXM --output q.json");
   CHECK(has(scaled.err, kWhat));
   CHECK(scenario::read_step_profile(scenarios.folder / "q.json").superseded);
 }
@@ -103,5 +107,6 @@ TEST_CASE("the memory of the card on which steps were timed is checked") {
   const Scenarios too_large(deep);
   const json report = json::parse(too_large.run("simulate", "--set model.preset=xl --output -").out);
   CHECK(has(report.at("memory_problem"), "does not fit: a GPU needs "));
-  CHECK(has(too_large.run("simulate", "--set model.preset=xl").out, "This scenario cannot run as configured"));
+  CHECK(
+      has(too_large.run("simulate", "--set model.preset=xl").out, "This scenario cannot run as configured"));
 }

@@ -88,30 +88,6 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
         doctest::Approx(fastest).epsilon(1e-9));
 }
 
-TEST_CASE("the plan shows the rounds of a run, and marks fewer than 20") {
-  const std::string question =
-      kFourSites + " --vary strategy.method=diloco --vary strategy.local_steps=1,2,4,64,256,1024 --vary "
-                   "strategy.payload_dtype=bf16 --top 9";
-  const json plan = answer(question);
-  const std::int64_t steps = json::parse(run_in(source_dir(), "fomoe simulate " + kFourSites + " --output -").out)["optimizer_steps"];
-  REQUIRE(plan["frontier"].size() > 2);
-  bool few = false, many = false;
-  for (const json& row : plan["frontier"]) {
-    const std::int64_t each = row["local_steps"], rounds = row["rounds"];
-    CHECK(rounds == (steps + each - 1) / each);
-    few = few || rounds < 20;
-    many = many || rounds >= 20;
-  }
-  REQUIRE(few);
-  REQUIRE(many);
-  const std::string text = run_in(source_dir(), "fomoe plan " + question).out;
-  for (const json& row : plan["frontier"]) {
-    const std::int64_t rounds = row["rounds"];
-    CHECK((text.find(" " + std::to_string(rounds) + "* ") != std::string::npos) == (rounds < 20));
-  }
-  CHECK(text.find("*: fewer than 20 synchronisations in the whole run") != std::string::npos);
-}
-
 TEST_CASE("the pasted command line gives the time that the plan gave") {
   const json plan = answer(kFourSites + " --vary strategy.method=fomoe,streaming_diloco --top 3");
   for (const json& row : plan["frontier"]) {

@@ -79,8 +79,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a site that still receives while the others finish later rounds is late, and the run ends") {
-  // The last chunks of a ring reach the sites at different times. The steps take next to nothing, so the first site
-  // to have its average is alone in the next rounds, and finishes them before the others have left this one.
+  // The last chunks of a ring reach the sites at different times. The steps take next to nothing, so the
+  // first site to have its average is alone in the next rounds, and finishes them before the others have left
+  // this one.
   for (const std::string method : {"diloco", "local_sgd", "des_loc"}) {
     CAPTURE(method);
     Scenario scenario = tests::ideal_scenario(method, 3);

@@ -59,8 +59,7 @@ TEST_CASE("send buffer: a connection has at most two thirds of it in flight") {
   options.network.tcp_window_bytes = 32e3;
   check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / (2 * 32e3 / 0.1));
   // An ordinary host has one of 4 MiB: 2/3 · 4 MiB ÷ 0.15 s = 149 Mb/s, whatever the links carry.
-  const double linux_bytes_per_s =
-      costmodel::flow_cap_bytes_per_s(costmodel::linux_host(), 0.15) ;
+  const double linux_bytes_per_s = costmodel::flow_cap_bytes_per_s(costmodel::linux_host(), 0.15);
   CHECK(linux_bytes_per_s * 8 == doctest::Approx(149.13e6).epsilon(1e-4));
 }
 
@@ -76,7 +75,8 @@ TEST_CASE("what one connection was measured to carry limits a flow, and replaces
   options.network.send_buffer_bytes = 48e3;  // less than was measured, so it cannot have been the sender's
   check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / 1.5e6);
   // Other paths have no such limit.
-  const costmodel::Plan back = transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({1, 0}, 1'000'000)});
+  const costmodel::Plan back =
+      transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({1, 0}, 1'000'000)});
   options.network.send_buffer_bytes.reset();
   check_close(round_s(back, platform, options), 0.05 + kBytes / 1e7);
 }
