@@ -86,6 +86,7 @@ std::vector<costmodel::Speed> simulate_all(const std::vector<costmodel::Scenario
                                            sim::RunOptions options) {
   Progress progress(scenarios.size());
   options.on_progress = {};  // the simulations run at the same time
+  options.on_size = {};      // each in a process of its own, which would repeat what another one has said
   const auto speed_of = [&](std::size_t i) {
     constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
     try {

@@ -9,6 +9,7 @@
 #include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/math/replicas.hpp"
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/pieces.hpp"
 #include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/report_assembly.hpp"
@@ -123,10 +124,11 @@ class Simulation {
  private:
   /// Counts the flows of the rounds that will at least be executed, says so, and refuses too many.
   void check_size() const {
-    // With few sites and whole payloads a round has few flows, and making a plan of random placements once
-    // more would take longer than simulating it.
+    // With few sites and whole payloads, a round of partial replicas has few flows, and making its plan once
+    // more takes as long as simulating it.
     constexpr std::size_t kFewNodes = 24;
-    if (run_.plan.nodes.size() < kFewNodes && !simulation_.pieces) return;
+    if (run_.plan.nodes.size() < kFewNodes && !simulation_.pieces && scenario_.strategy.method->partial_experts)
+      return;
     LoweringOptions lowering;
     lowering.bundle = options_.bundle;
     lowering.ring_model = scenario_.network.ring_model;
