@@ -127,7 +127,8 @@ class Simulation {
     // With few sites and whole payloads, a round of partial replicas has few flows, and making its plan once
     // more takes as long as simulating it.
     constexpr std::size_t kFewNodes = 24;
-    if (run_.plan.nodes.size() < kFewNodes && !simulation_.pieces && scenario_.strategy.method->partial_experts)
+    if (run_.plan.nodes.size() < kFewNodes && !simulation_.pieces &&
+        scenario_.strategy.method->partial_experts)
       return;
     LoweringOptions lowering;
     lowering.bundle = options_.bundle;
