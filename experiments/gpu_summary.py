@@ -165,13 +165,12 @@ class Summary:
         yield f"{model}: speed relative to eager PyTorch", f"{eager_s / ours_s:.2f}x", "1.5x"
         yield f"{model}: speed relative to torch.compile", f"{step_s(self.profile(compiled), 1, held) / ours_s:.2f}x", "1.0x"
 
-    def shared(self, name):
+    def shared(self, name, processes):
         """How much longer a step takes if several processes share the GPU."""
-        alone = self.profile(f"{name}/{name}.json")
-        for processes in (2, 4):
-            for held in held_of(shared := self.profile(f"shared{processes}/{name}-1.json")):
-                factor = step_s(shared, 1, held) / step_s(alone, 1, held)
-                yield f"{name}, {held} experts held: step of one of {processes} processes, relative to one alone", f"{factor:.2f}x", f"{processes}x"
+        alone, shared = self.profile(f"{name}/{name}.json"), self.profile(f"shared{processes}/{name}-1.json")
+        for held in held_of(shared):
+            factor = step_s(shared, 1, held) / step_s(alone, 1, held)
+            yield f"{name}, {held} experts held: step of one of {processes} processes, relative to one alone", f"{factor:.2f}x", f"{processes}x"
 
     def sums(self, name, stage=None):
         for point in self.profile(f"{stage or name}/{name}.json")["points"]:
@@ -241,7 +240,7 @@ class Summary:
             ("Profiles", [lambda: self.composition("medium", *self.depths("composition", "medium"), "medium/medium.json"),
                           lambda: self.composition("large", *self.depths("large", "large"), "whole/large.json"),
                           lambda: self.interpolation(), lambda: self.memory("small"), lambda: self.memory("medium"), lambda: self.memory("large", "whole"),
-                          lambda: self.sums("medium"), lambda: self.sums("large", "whole"), lambda: self.shared("small"), lambda: self.shared("medium")]),
+                          lambda: self.sums("medium"), lambda: self.sums("large", "whole"), lambda: self.shared("small", 4), lambda: self.shared("medium", 2)]),
             ("Skip-token", [lambda: self.skip_token(), lambda: self.skip_token_model()]),
             ("Speed", [lambda: self.peers("medium", "medium/medium.json", medium_eager, "compiled/medium-compiled.json"),
                        lambda: self.peers("large, 16 layers", "composition/large-16-layers.json", ["eager/large-16-eager-grouped.json"],
