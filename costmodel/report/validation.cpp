@@ -44,6 +44,14 @@ RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
   return errors;
 }
 
+RunErrors errors_in_turn(const RunReport& predicted, const RunReport& measured) {
+  const RunErrors all = errors_of(predicted, measured);
+  RunErrors told{};
+  for (const Compared what : {Compared::compute, Compared::bytes})
+    told[static_cast<std::size_t>(what)] = all[static_cast<std::size_t>(what)];
+  return told;
+}
+
 const char* to_string(Bound bound) {
   switch (bound) {
     case Bound::compute:

@@ -40,6 +40,9 @@ inline constexpr std::array<std::string_view, kComparedCount> kComparedNames = {
 /// is empty if it needs a list of rounds and a report does not list its rounds or has only one.
 using RunErrors = std::array<std::optional<double>, kComparedCount>;
 RunErrors errors_of(const RunReport& predicted, const RunReport& measured);
+/// The errors that a run can tell whose sites worked one after the other in one process: those of compute and
+/// bytes. Its times of transfers and rounds are not those of sites that work at the same time.
+RunErrors errors_in_turn(const RunReport& predicted, const RunReport& measured);
 
 /// The resource that determines the duration of a run. Errors are reported separately for each.
 enum class Bound { compute, communication, overlapped };

@@ -12,11 +12,11 @@ namespace fomoe::commands {
 namespace po = boost::program_options;
 
 std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
-                               const std::vector<std::string>& overrides) {
+                               const std::vector<std::string>& overrides, bool in_turn) {
   std::vector<ReadRun> runs;
   std::map<std::string, std::string> path_of;  // the path of each run's report, by run id
   for (const std::string& path : paths) {
-    scenario::MeasuredRun measured = scenario::read_measured_run(path);
+    scenario::MeasuredRun measured = scenario::read_measured_run(path, in_turn);
     const auto [first, is_new] = path_of.emplace(measured.record.id, path);
     if (!is_new)
       throw UsageError(

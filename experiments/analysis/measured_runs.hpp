@@ -16,9 +16,10 @@ struct ReadRun {
 };
 
 /// Reads the runs in the given order. `overrides` are applied to the scenario of every run. Throws if the
-/// same run is given twice, because its errors would then have twice the weight.
+/// same run is given twice, because its errors would then have twice the weight. Unless `in_turn`, throws for
+/// a run whose sites worked one after the other.
 std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
-                               const std::vector<std::string>& overrides = {});
+                               const std::vector<std::string>& overrides = {}, bool in_turn = false);
 
 /// The overrides of --set. Only keys of network_model are allowed, because all other keys describe the run
 /// that was measured.

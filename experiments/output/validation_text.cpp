@@ -89,9 +89,12 @@ std::string runs_table(const std::vector<ValidatedRun>& runs) {
   std::vector<Row> rows = {{"run", "method", "sites", "K", "bound", "measured", "predicted", "wall clock",
                             "compute", "communication", "synchronisation", "utilisation", "later rounds"}};
   for (const ValidatedRun& run : runs) {
+    const bool in_turn = run.measured.record.in_turn;
     rows.push_back({stem(run), run.scenario.strategy.method->name, std::to_string(run.scenario.sites()),
-                    std::to_string(run.scenario.strategy.local_steps), to_string(run.bound),
-                    human_time(run.measured.report.wall_clock_s), human_time(run.predicted.wall_clock_s),
+                    std::to_string(run.scenario.strategy.local_steps),
+                    in_turn ? "in turn" : to_string(run.bound),
+                    in_turn ? "" : human_time(run.measured.report.wall_clock_s),
+                    in_turn ? "" : human_time(run.predicted.wall_clock_s),
                     signed_error(run, Compared::wall_clock), signed_error(run, Compared::compute),
                     signed_error(run, Compared::communication), signed_error(run, Compared::synchronization),
                     signed_error(run, Compared::utilization), signed_error(run, Compared::later_rounds)});
@@ -102,16 +105,17 @@ std::string runs_table(const std::vector<ValidatedRun>& runs) {
 std::string groups_table(const std::vector<ValidatedRun>& runs) {
   std::vector<Row> rows = {{"runs", "", "error of", "median", "p95", "worst", "bias", "worst run"}};
   for (const Group& group : groups_of(runs)) {
+    bool first = true;
     for (const Compared what :
          {Compared::wall_clock, Compared::compute, Compared::communication, Compared::synchronization,
           Compared::utilization, Compared::first_round, Compared::later_rounds}) {
       const std::optional<ErrorSummary> of = summary(runs, group.members, what);
       if (!of) continue;
-      const bool first = what == Compared::wall_clock;
       rows.push_back({first ? group.name : "", first ? std::to_string(of->runs) : "", name_of(what),
                       size(of->median, what), size(of->p95, what), size(of->worst, what),
                       fmt::format("{}{}", of->bias < 0 ? "" : "+", size(of->bias, what)),
                       stem(runs[of->worst_run])});
+      first = false;
     }
   }
   return aligned(rows);
@@ -127,6 +131,18 @@ std::string how_measured(const std::vector<ValidatedRun>& runs) {
       "Compute was paced in {} of {} runs: these runs slept for the step times that the prediction uses, so "
       "they test only the network.\n",
       paced, runs.size());
+}
+
+/// States how many runs had sites that worked in turn.
+std::string in_turn_line(const std::vector<ValidatedRun>& runs) {
+  const auto in_turn = std::count_if(runs.begin(), runs.end(),
+                                     [](const ValidatedRun& run) { return run.measured.record.in_turn; });
+  if (in_turn == 0) return "";
+  return fmt::format(
+      "The sites of {} of {} runs worked in turn in one process: these runs tell how long compute takes and "
+      "what is "
+      "sent, and nothing about transfers.\n",
+      in_turn, runs.size());
 }
 
 std::string bytes_line(const std::vector<ValidatedRun>& runs) {
@@ -194,7 +210,7 @@ std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
 
 std::string validation_text(const std::vector<ValidatedRun>& runs) {
   return runs_table(runs) + '\n' + groups_table(runs) + '\n' + bytes_line(runs) + how_measured(runs) +
-         network_line(runs);
+         in_turn_line(runs) + network_line(runs);
 }
 
 std::string validation_csv(const std::vector<ValidatedRun>& runs) {
@@ -235,6 +251,7 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
                     {"id", run.measured.record.id},
                     {"started_at", run.measured.record.started_at},
                     {"paced", run.measured.record.paced},
+                    {"in_turn", run.measured.record.in_turn},
                     {"bound", to_string(run.bound)},
                     {"measured", figures(run.measured.report)},
                     {"predicted", figures(run.predicted)},

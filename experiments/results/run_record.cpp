@@ -167,7 +167,7 @@ std::string run_report_json(const costmodel::RunReport& report, const costmodel:
   return to_text(document);
 }
 
-MeasuredRun read_measured_run(const std::string& path) {
+MeasuredRun read_measured_run(const std::string& path, bool in_turn) {
   Json json = read_any_json(path, {&kRun, &kWan});
   if (json["schema"] == kWan.schema) {
     if (!json.contains("run_report") || !json["run_report"].is_object())
@@ -184,7 +184,7 @@ MeasuredRun read_measured_run(const std::string& path) {
          kRun.remedy);
   MeasuredRun run = {path, read_record(path, json["run"]), read_figures(path, json)};
   run.record.settings = settings_of(json);
-  if (run.record.in_turn)
+  if (run.record.in_turn && !in_turn)
     fail(path, "run.in_turn", "true", "false (one process per site, all at the same time)", kRun.remedy);
   if (!run.record.whole) fail(path, "run.whole", "false", "true (a run that was not resumed)", kRun.remedy);
   return run;

@@ -56,8 +56,8 @@ struct MeasuredRun {
 };
 
 /// Reads a measured report (schema "fomoe.run/1"), which may be part of a report of fomoe-wan
-/// ("fomoe.wan/1"). Throws FileError, also for simulated reports, runs in one process and resumed runs: their
-/// times are not those of a whole run whose sites work in parallel.
-MeasuredRun read_measured_run(const std::string& path);
+/// ("fomoe.wan/1"). Throws FileError, also for simulated reports, resumed runs and, unless `in_turn`, runs in
+/// one process: their times are not those of a whole run whose sites work in parallel.
+MeasuredRun read_measured_run(const std::string& path, bool in_turn = false);
 
 }  // namespace fomoe::scenario

@@ -182,16 +182,38 @@ TEST_CASE("validate refuses incomplete or simulated runs, repeated runs, and key
   write_all(folder / "wan.json", json{{"schema", "fomoe.wan/1"}, {"run_report", report}}.dump());
   CHECK(said("run.json wan.json").find(" twice; expected each run once") != std::string::npos);
   CHECK(program(folder, "validate wan.json").exit_status == 0);
-  report["run"]["in_turn"] = true;
-  write_all(folder / "turn.json", report.dump());
-  CHECK(said("turn.json").find("run.in_turn: got true") != std::string::npos);
-  report["run"]["in_turn"] = false;
   report["wall_clock_s"] = "long";
   write_all(folder / "text.json", report.dump());
   CHECK(said("text.json").find("wall_clock_s: got \"long\"; expected a number") != std::string::npos);
   CHECK(said("run.json --set strategy.local_steps=3").find("expected a key of network_model") !=
         std::string::npos);
   CHECK(said("").find("expected at least one report, got 0") != std::string::npos);
+}
+
+TEST_CASE("a run whose sites worked in turn tells compute and bytes, and nothing about transfers") {
+  const Folder folder;
+  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  json report = json::parse(read_all(folder / "run.json"));
+  report["run"]["in_turn"] = true;
+  report["round"]["compute_s"] = report["round"]["compute_s"].get<double>() / 2;
+  report["wall_clock_s"] = 9 * report["wall_clock_s"].get<double>();
+  write_all(folder / "turn.json", report.dump());
+  const Ran ran = program(folder, "validate turn.json --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json run = json::parse(ran.out)["runs"][0];
+  CHECK(run["in_turn"] == true);
+  CHECK(run["errors"]["compute"].get<double>() == doctest::Approx(1));
+  CHECK(run["errors"]["bytes"] == 0);
+  for (const char* what : {"wall_clock", "communication", "synchronization", "utilization", "later_rounds"})
+    CHECK(run["errors"][what].is_null());
+  const Ran text = program(folder, "validate turn.json");
+  CHECK(text.exit_status == 0);
+  CHECK(text.out.find("The sites of 1 of 1 runs worked in turn in one process") != std::string::npos);
+  CHECK(text.out.find("+100.0 %") != std::string::npos);
+  // Terms of the network cannot be fitted to it.
+  const Ran fitted = program(folder, "calibrate turn.json");
+  CHECK(fitted.exit_status == 2);
+  CHECK(fitted.err.find("run.in_turn: got true") != std::string::npos);
 }
 
 TEST_CASE("validate refuses a run to which the network model was fitted") {
