@@ -24,15 +24,17 @@ std::string line_of(const std::string& begin, const std::string& overrides) {
 std::string validation_line(const std::string& overrides) { return line_of("Validation: ", overrides); }
 std::string accuracy_line(const std::string& overrides) { return line_of("Accuracy: ", overrides); }
 
+// The validation includes runs of this method with four sites at 200 Mb/s and 50 ms.
+const std::string kInside =
+    "--set platform.sites=4 --set platform.bandwidth=200Mbps --set platform.latency=50ms "
+    "--set model.d_model=128 --set model.d_expert=64 --set model.vocabulary=512 ";
+
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("simulate says whether a case lies inside of the validated ranges, and else how far outside") {
-  // The validation includes runs of this method with four sites at 200 Mb/s and 50 ms.
-  const std::string inside =
-      "--set platform.sites=4 --set platform.bandwidth=200Mbps --set platform.latency=50ms "
-      "--set model.d_model=128 --set model.d_expert=64 --set model.vocabulary=512";
+  const std::string& inside = kInside;
   CHECK(validation_line(inside).find("inside the ranges") != std::string::npos);
 
   const std::string far =
@@ -65,8 +67,8 @@ TEST_CASE("simulate says how accurate predictions with the same network terms an
 
 TEST_CASE("no interval is given outside of what was compared") {
   const auto accuracy = [](const std::string& settings) {
-    const Ran ran =
-        run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output - " + settings);
+    const Ran ran = run_in(
+        source_dir(), "fomoe simulate experiments/validation/base.toml --output - " + kInside + settings);
     return nlohmann::json::parse(ran.out).at("accuracy");
   };
   CHECK(accuracy("").at("wall_clock_s").is_array());
@@ -80,14 +82,16 @@ TEST_CASE("no interval is given outside of what was compared") {
     CHECK(accuracy(outside).at("wall_clock_s").is_null());
     CHECK(accuracy(outside).at("no_interval").get<std::string>().find("outside of the conditions") !=
           std::string::npos);
-    const Ran text = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml " + outside);
+    const Ran text =
+        run_in(source_dir(), "fomoe simulate experiments/validation/base.toml " + kInside + outside);
     CHECK(has(text.out, "no interval is given"));
     CHECK(!has(text.out, "95 % of such runs"));
   }
 }
 
 TEST_CASE("the interval contains the runs whose error is at most the p95 error") {
-  const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output -");
+  const Ran ran =
+      run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output - " + kInside);
   const auto report = nlohmann::json::parse(ran.out);
   const auto& accuracy = report.at("accuracy");
   const double wall_clock_s = report.at("wall_clock_s"), p95 = accuracy.at("p95_error");

@@ -182,9 +182,10 @@ TEST_CASE("probe: the platform file has the spread of every number") {
   CHECK(text.find("name = \"p _q_\"") != std::string::npos);
   CHECK(text.find("latency = \"10ms\"  # round trip 20ms (19ms to 21ms, 3 times)\n"
                   "bandwidth = \"80Mbps\"  # 78.4Mbps to 80.8Mbps, 4 streams\n"
-                  "# 1 stream: 31Mbps (30Mbps to 35Mbps)\n"
+                  "connection_bandwidth = \"31Mbps\"  # 30Mbps to 35Mbps, 1 stream\n"
                   "# while every site sent and received: 80Mbps (79.2Mbps to 80Mbps)\n") !=
         std::string::npos);
+  CHECK(text.find("\nconnections = 4\n") != std::string::npos);
   CHECK(text.find("uplink = \"100Mbps\"  # 98Mbps to 102Mbps, with all 2 other sites at once\n") !=
         std::string::npos);
 }
