@@ -31,7 +31,7 @@ std::pair<double, double> counted_and_simulated(const Scenario& scenario, double
 
 TEST_CASE("the counted flows are those of the simulation, for rings, direct exchanges and buckets") {
   for (const Collective collective : {Collective::ring, Collective::direct}) {
-    for (const double bucket_bytes : {0.0, 2e5}) {
+    for (const std::int64_t bucket_bytes : {0, 200'000}) {
       for (const std::string method : {"diloco", "ddp", "local_adamw"}) {
         CAPTURE(method);
         CAPTURE(to_string(collective));
