@@ -24,7 +24,7 @@ std::pair<double, double> counted_and_simulated(const Scenario& scenario, double
     at_once = size.at_once;
   };
   const sim::SimulatedRun run = sim::simulate_scenario(scenario, options);
-  return {counted, static_cast<double>(run.timeline.flows.size())};
+  return {counted, static_cast<double>(run.timeline.flow_records.size())};
 }
 
 }  // namespace
