@@ -8,7 +8,7 @@ set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
 
-packages+=(python3-dev)  # to build the Python module
+packages+=(python3-dev xz-utils)  # to build the Python module; to test measure_gpu.sh --pack
 case " $* " in *" -L oracle "*) packages+=("${oracle_packages[@]}") ;; esac
 case " $* " in *" -L slow "*) packages+=("${probe_packages[@]}") ;; esac
 case " $* " in *" -L slurm "*) packages+=("${slurm_packages[@]}") ;; esac

@@ -110,7 +110,7 @@ TEST_CASE("two threads on one core wait for it half of the time, and a sleeping 
   use = watch.use(2);
   other.join();
   const CpuWatch asleep;
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const CpuWatch::Use slept = asleep.use(1);
   REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
   CHECK(use.waited_share > 0.4);  // each waits while the other runs; other programs make it more
