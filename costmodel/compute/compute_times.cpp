@@ -138,24 +138,31 @@ void add_state_updates(const Scenario& scenario, double sequences, ComputeTimes&
   const SiteModel model = site_model(scenario);
   const bool no_outer_state = model.outer_bytes_per_parameter == 0;
   const bool needs_adam = !includes_optimizer(scenario);
-  if (scenario.gpus.memory_bytes_per_s == 0) {
+  const bool measured = model.outer_step_s_per_parameter > 0;
+  if (scenario.gpus.memory_bytes_per_s == 0 && !measured) {
     const char* why = "0 s, because compute.memory_bandwidth is not given";
     if (!no_outer_state) times.provenance.push_back({"outer step time", Origin::assumed, why});
     if (needs_adam) times.provenance.push_back({"inner optimiser", Origin::assumed, why});
     return;
   }
+  if (measured && !scenario.network.payload_bytes_per_s)
+    times.provenance.push_back({"encoding of payloads", Origin::assumed,
+                                "0 s: the profile has no rate of payloads in this format, and "
+                                "network_model.payload_rate is not given"});
   const SiteLoad<double> load = site_load(scenario, sequences);
   if (!no_outer_state) {
     const WireBytes<double> wire{format_of(scenario.strategy, Content::pseudo_gradient).bytes_per_element(),
                                  format_of(scenario.strategy, Content::parameter).bytes_per_element()};
     times.outer_step_s = outer_step_seconds(model, load, wire);
-    const auto bytes = std::lround(outer_step_bytes(model, wire));
-    std::string text = std::to_string(bytes) +
-                       " B per parameter of a GPU, with the encoding of payloads, ÷ " + "memory_bandwidth";
+    std::string text = measured ? "seconds per parameter of an outer step with Nesterov momentum, from the "
+                                  "profile, times parameters of a GPU"
+                                : std::to_string(std::lround(outer_step_bytes(model, wire))) +
+                                      " B per parameter of a GPU, with the encoding of payloads, ÷ "
+                                      "memory_bandwidth";
     if (scenario.gpus.outer_state_on == OuterStateOn::host)
       text += ", and the outer state, to the GPU and back, ÷ host_bandwidth (" +
               std::to_string(std::lround(scenario.gpus.host_bytes_per_s / 1e9)) + " GB/s)";
-    times.provenance.push_back({"outer step time", Origin::computed, text});
+    times.provenance.push_back({"outer step time", measured ? Origin::measured : Origin::computed, text});
   }
   if (needs_adam) {
     const Fixed fixed = fixed_of(scenario);

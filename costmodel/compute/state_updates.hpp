@@ -41,13 +41,17 @@ V updated_parameters(const SiteModel& model, const SiteLoad<V>& load) {
   return (held.dense + held.experts) * load.kept_share / sharded_degree(model, load);
 }
 
-/// Seconds of an outer step with its payloads; 0 if the memory bandwidth is unknown.
+/// Seconds of an outer step; 0 if it was not measured and the memory bandwidth is unknown. A measured one
+/// does not include payloads, which a measured rate has.
 template <class V>
 V outer_step_seconds(const SiteModel& model, const SiteLoad<V>& load, const WireBytes<V>& wire) {
   const SiteGpus& gpus = model.gpus;
-  if (gpus.memory_bytes_per_s == 0) return constant<V>(0);
   const double state = model.outer_bytes_per_parameter;
-  V seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
+  V seconds = constant<V>(state > 0 ? model.outer_step_s_per_parameter : 0);
+  if (model.outer_step_s_per_parameter == 0) {
+    if (gpus.memory_bytes_per_s == 0) return constant<V>(0);
+    seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
+  }
   if (gpus.outer_state_on == OuterStateOn::host) seconds += constant<V>(2 * state / gpus.host_bytes_per_s);
   const V tables =
       stage_tables(model, load, 0) / static_cast<double>(gpus.tensor_parallel) / sharded_degree(model, load);

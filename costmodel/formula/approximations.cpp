@@ -26,15 +26,19 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
   const NetworkModel& network = scenario.network;
   if (network.tcp_window_bytes || limits_connections(network, scenario.platform) || network.loss_rate ||
       network.initial_window_bytes || network.jitter_s > 0 || network.call_overhead_s > 0 ||
-      network.payload_bytes_per_s || network.ring_model != RingModel::stepwise ||
-      scenario.strategy.bucket_bytes > 0 || !scenario.platform.shared_links.empty() ||
-      !scenario.platform.changes.empty() || scenario.variation.varies() ||
-      scenario.strategy.granularity != Granularity::flat)
+      network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
+      !scenario.platform.shared_links.empty() || !scenario.platform.changes.empty() ||
+      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat)
     notes.emplace_back(
         "the closed form does not model TCP windows, send buffers, limits of a connection, loss, slow start, "
-        "jitter, overheads per call and per "
-        "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates "
+        "jitter, overheads per call, buckets, one collective per tensor, fluid rings, links that several "
+        "paths share, link rates "
         "that change, or waiting for steps of varying duration; simulate the scenario to include them");
+  if (network.payload_bytes_per_s)
+    notes.emplace_back(
+        "the closed form lets a site prepare its payloads one after another, also those of transfers that "
+        "run "
+        "at the same time; simulate the scenario for their overlap");
   const ExtraTraffic traffic = extra_traffic_of(scenario);
   if (traffic.data_site || traffic.checkpoint_site || traffic.rejoin_site)
     notes.emplace_back(

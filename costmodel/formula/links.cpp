@@ -148,6 +148,7 @@ double star_s(const Platform& platform, double out_bytes, double back_bytes) {
 
 LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
   LinkSets<double> sets;
+  if (const auto rate = scenario.network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
   sets.all = {platforms::kUnlimited, platforms::kUnlimited, platforms::kUnlimited, 0};
   for (int i = 0; i < platform.size(); ++i) {
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];

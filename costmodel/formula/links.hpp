@@ -31,7 +31,18 @@ struct LinkSets {
   /// The sites, whose rates are to be multiplied by `share`.
   std::shared_ptr<const platforms::Platform> sites;
   V share = constant<V>(1);
+  double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
 };
+
+/// Seconds in which sites prepare the payloads of a stage before they send them, one step after another. In a
+/// star, each site prepares what it sends to the first one, which then prepares what it sends to all, also to
+/// its own worker.
+template <class V>
+V preparation_s(const Stage<V>& stage, double payload_s_per_byte) {
+  if (!stage.star) return payload_s_per_byte * stage.bytes;
+  return payload_s_per_byte *
+         (stage.out_share * (stage.bytes + stage.pair_bytes) + (1.0 - stage.out_share) * stage.pair_bytes);
+}
 
 /// Duration of a stage over these links: hops · latency + max(bytes ÷ port, bytes of a pair ÷ path). In a
 /// star, the first site first receives all bytes of one direction and then sends all of the other one:
@@ -79,10 +90,10 @@ V each_lane(const Stage<V>& stage, const V& share, const Seconds& seconds) {
   }
 }
 
-/// Duration of a stage. Each hop of a ring carries the same bytes in each of its steps, so the slowest hop
-/// decides.
+/// Duration of a stage without the preparation of payloads. Each hop of a ring carries the same bytes in each
+/// of its steps, so the slowest hop decides.
 template <class V>
-V stage_s(const Stage<V>& stage, const LinkSets<V>& sets) {
+V sending_s(const Stage<V>& stage, const LinkSets<V>& sets) {
   if (sets.sites == nullptr || stage.between == Between::any) return stage_s(stage, sets.all);
   if (stage.between == Between::ring) {
     V longest_s = constant<V>(0);
@@ -93,6 +104,14 @@ V stage_s(const Stage<V>& stage, const LinkSets<V>& sets) {
     return stage.between == Between::pairs ? direct_exchange_s(*sets.sites, hops, bytes / std::max(1.0, hops))
                                            : star_s(*sets.sites, out_share * bytes, (1 - out_share) * bytes);
   });
+}
+
+/// Duration of a stage.
+template <class V>
+V stage_s(const Stage<V>& stage, const LinkSets<V>& sets) {
+  const V sending = sending_s(stage, sets);
+  if (sets.payload_s_per_byte == 0) return sending;
+  return sending + preparation_s(stage, sets.payload_s_per_byte);
 }
 
 /// The links of the platform, whose rates must be those of payload (effective_platform) if the result shall

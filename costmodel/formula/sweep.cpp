@@ -201,6 +201,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   copy(context.links.ring, links.ring);
   links.sites = context.links.sites;
   links.share = share;
+  links.payload_s_per_byte = context.links.payload_s_per_byte;
   const RoundTimes<V> round = round_times(summary, links, slowest_step, slowest_outer_step_s);
 
   outcome.optimizer_steps = summary.steps;

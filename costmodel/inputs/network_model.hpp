@@ -44,6 +44,8 @@ struct NetworkModel {
   /// Rate at which a node copies, encodes and adds payloads before it sends them; it does not send meanwhile.
   /// Empty: this takes no time.
   std::optional<double> payload_bytes_per_s;
+  /// The step profile that measured it; empty: the scenario gives it, or nothing does.
+  std::string payload_rate_profile;
 
   CongestionControl congestion_control = CongestionControl::cubic;
 

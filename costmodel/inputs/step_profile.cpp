@@ -51,6 +51,15 @@ std::string superseded_text(const StepProfile& profile) {
          (difference.empty() ? "" : "; " + difference);
 }
 
+std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format) {
+  if (!profile.synchronisation || format.sparse()) return std::nullopt;
+  const ElementType dtype = format.type == ElementType::fp16 ? ElementType::bf16 : format.type;
+  for (const auto& [measured, bytes_per_s] : profile.synchronisation->payload_rates) {
+    if (measured == dtype) return bytes_per_s;
+  }
+  return std::nullopt;
+}
+
 std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated) {
   const std::string taken = profile.device_name + ", " + profile.dtype + ", " + profile.measured_at;
   const std::string beyond = extrapolated ? "extrapolated beyond the measured expert counts: " : "";

@@ -8,6 +8,7 @@
 
 #include "costmodel/inputs/enum_names.hpp"
 #include "costmodel/inputs/model_shape.hpp"
+#include "costmodel/inputs/wire_format.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::costmodel {
@@ -77,6 +78,20 @@ struct Superseded {
       difference;  // what is known of it: "a step of the medium model now takes 71 ms instead of 138 ms"
 };
 
+/// What a site does for a synchronisation apart from the network, timed with the profile's model on its
+/// device.
+struct SynchronisationTimes {
+  /// Payloads in one format, without other processing: bytes sent ÷ time in which two sites read the values,
+  /// encode them, copy them from a GPU to the host and back, decode and add them, and write the result.
+  struct PayloadRate {
+    ElementType dtype = ElementType::bf16;
+    double bytes_per_s = 0;
+  };
+  std::vector<PayloadRate> payload_rates;
+  /// An outer step with Nesterov momentum.
+  double outer_step_s_per_parameter = 0;
+};
+
 struct StepProfile {
   ModelShape model;         // its sequence_length is the length that was timed
   std::string device_kind;  // "cpu" or "cuda"
@@ -89,8 +104,13 @@ struct StepProfile {
   std::string source;
   std::optional<ProfileOrigin> origin = std::nullopt;  // empty: timed by `fomoe-train profile`
   std::optional<Superseded> superseded = std::nullopt;
+  std::optional<SynchronisationTimes> synchronisation = std::nullopt;  // empty: not measured
   std::vector<ProfilePoint> points;
 };
+
+/// The measured rate of payloads in this format, in bytes per second. Empty if it was not measured. fp16
+/// takes as long as bf16.
+std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format);
 
 /// A sentence that says by what the profile is superseded; empty if it is not.
 std::string superseded_text(const StepProfile& profile);

@@ -93,6 +93,9 @@ SiteModel site_model(const Scenario& scenario) {
   model.moment_bytes_per_parameter = scenario.strategy.method->moment_bytes_per_parameter;
   model.encoded_differences = scenario.strategy.method->encoded_differences;
   model.encoded_parameters = scenario.strategy.method->encoded_parameters;
+  if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
+      profiled != nullptr && profiled->profile.synchronisation)
+    model.outer_step_s_per_parameter = profiled->profile.synchronisation->outer_step_s_per_parameter;
   model.outer_state_of_embedding = !scenario.strategy.method->own_embedding;
   if (scenario.strategy.method->residency == Residency::sharded_gathered) {
     model.shards_all_gpus = true;

@@ -17,6 +17,7 @@ struct SiteModel {
   double micro_batch_sequences = 0;  // from the scenario or the profile; 0: not given
   double outer_bytes_per_parameter = 0, moment_bytes_per_parameter = 8;
   bool outer_state_of_embedding = true;
+  double outer_step_s_per_parameter = 0;                   // measured by the profile; 0: not measured
   double encoded_differences = 1, encoded_parameters = 0;  // see Method
   /// All data-parallel GPUs of a site shard the model (fsdp), whatever gpus.sharded says.
   bool shards_all_gpus = false;

@@ -71,7 +71,9 @@ std::string short_text(double number) {
 
 void add_network_provenance(RunReport& report, const NetworkModel& network) {
   const auto add = [&](const char* what, const std::string& key, const std::string& text) {
-    if (is_calibrated(network, key))
+    if (key == "payload_rate" && !network.payload_rate_profile.empty())
+      report.provenance.push_back({what, Origin::measured, text + " (" + network.payload_rate_profile + ")"});
+    else if (is_calibrated(network, key))
       report.provenance.push_back({what, Origin::calibrated, text + "; fitted: " + network.calibration});
     else
       report.provenance.push_back({what, Origin::assumed, text});

@@ -97,7 +97,11 @@ std::string limited_by_buffers(const costmodel::Scenario& scenario) {
 /// The name of the network terms in the CSV; empty if no runs were predicted with such terms.
 std::string terms_of(const costmodel::NetworkModel& network) {
   const costmodel::NetworkModel linux_terms = costmodel::linux_host();
-  const auto keys = costmodel::switched_on(network);
+  auto keys = costmodel::switched_on(network);
+  // The compared runs were paced: a rate that a profile measured is a property of its device, as its steps
+  // are.
+  if (!network.payload_rate_profile.empty())
+    std::erase_if(keys, [](const costmodel::NetworkTerm& term) { return term.key == "payload_rate"; });
   const auto only = [&](std::vector<std::string> allowed) {
     for (const costmodel::NetworkTerm& term : keys) {
       if (std::find(allowed.begin(), allowed.end(), term.key) == allowed.end()) return false;

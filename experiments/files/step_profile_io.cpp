@@ -16,9 +16,9 @@ constexpr JsonKind kProfile = {"fomoe.step-profile/1", "profile", "a step profil
                                "a file that `fomoe-train profile` wrote"};
 
 const std::vector<std::string>& profile_keys() {
-  static const std::vector<std::string> keys = {"schema",  "model",  "device_kind", "device_name",
-                                                "threads", "dtype",  "versions",    "measured_at",
-                                                "source",  "origin", "superseded",  "points"};
+  static const std::vector<std::string> keys = {
+      "schema",      "model",  "device_kind", "device_name", "threads",         "dtype", "versions",
+      "measured_at", "source", "origin",      "superseded",  "synchronisation", "points"};
   return keys;
 }
 
@@ -66,6 +66,30 @@ costmodel::Superseded read_superseded(const std::string& path, const Json& json)
   return {reader.text("date"), reader.text("reason"), reader.text("difference")};
 }
 
+costmodel::SynchronisationTimes read_synchronisation(const std::string& path, const Json& json) {
+  const JsonObject reader(path, kProfile, "synchronisation", json,
+                          {"payload_bytes_per_s", "outer_step_s_per_parameter"});
+  costmodel::SynchronisationTimes times;
+  times.outer_step_s_per_parameter = reader.seconds("outer_step_s_per_parameter");
+  const Json& rates = reader.at("payload_bytes_per_s", "an object");
+  const JsonObject by_dtype(path, kProfile, "synchronisation.payload_bytes_per_s", rates,
+                            costmodel::all_names<costmodel::ElementType>());
+  for (const std::string& name : costmodel::all_names<costmodel::ElementType>()) {
+    if (!by_dtype.has(name)) continue;
+    const double bytes_per_s = by_dtype.number(name, "bytes per second above 0");
+    if (bytes_per_s == 0)
+      fail(path, "synchronisation.payload_bytes_per_s." + name, "0", "a rate above 0", "5e9");
+    times.payload_rates.push_back({*costmodel::enum_of<costmodel::ElementType>(name), bytes_per_s});
+  }
+  return times;
+}
+
+Json synchronisation_json(const costmodel::SynchronisationTimes& times) {
+  Json rates = Json::object();
+  for (const auto& [dtype, bytes_per_s] : times.payload_rates) rates[to_string(dtype)] = bytes_per_s;
+  return {{"payload_bytes_per_s", rates}, {"outer_step_s_per_parameter", times.outer_step_s_per_parameter}};
+}
+
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
   const JsonObject reader(path, kProfile, where, json,
                           {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes",
@@ -105,6 +129,8 @@ costmodel::StepProfile profile_of(const std::string& path, const Json& json) {
   if (reader.has("origin")) profile.origin = read_origin(path, reader.at("origin", "an object"));
   if (reader.has("superseded"))
     profile.superseded = read_superseded(path, reader.at("superseded", "an object"));
+  if (reader.has("synchronisation"))
+    profile.synchronisation = read_synchronisation(path, reader.at("synchronisation", "an object"));
   for (const Json& point : reader.filled_array("points")) {
     profile.points.push_back(read_point(path, fmt::format("points[{}]", profile.points.size()), point));
   }
@@ -153,6 +179,7 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
     document["superseded"] = {{"date", profile.superseded->date},
                               {"reason", profile.superseded->reason},
                               {"difference", profile.superseded->difference}};
+  if (profile.synchronisation) document["synchronisation"] = synchronisation_json(*profile.synchronisation);
   document["points"] = points;
   return to_text(document);
 }

@@ -76,6 +76,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   mistakes.collect([&] { scenario.variation = read_step_variation(document); });
   mistakes.throw_if_any();
   at_its_line(document, [&] { read_sites(document, scenario, model_notes, options.compute_required); });
+  add_measured_payload_rate(scenario);
   if (options.check_together) at_its_line(document, [&] { check(scenario, options.compute_required); });
   return scenario;
 }

@@ -39,6 +39,9 @@ costmodel::StepProfile scaled_profile(const costmodel::StepProfile& profile,
       sample.optimizer_s *= optimizer;
     }
   }
+  // What a synchronisation takes depends on the connection to the host too, which the catalogue does not
+  // have.
+  scaled.synchronisation.reset();
   scaled.origin->scaled = fmt::format(
       "from {} to {}: forward and backward x {:.4g} (peaks in {}), optimiser x {:.4g} (memory bandwidths)",
       profile.device_name, to.name, passes, profile.dtype, optimizer);

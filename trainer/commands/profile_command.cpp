@@ -11,6 +11,7 @@
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "trainer/commands/synchronisation_profile.hpp"
 #include "trainer/device/device_info.hpp"
 #include "trainer/step/profile.hpp"
 
@@ -219,6 +220,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   const auto& output = given["output"].as<std::string>();
 
   costmodel::StepProfile profile = measure_profile(profile_options, std::cerr);
+  profile.synchronisation = measure_synchronisation(profile_options, std::cerr);
   profile.source = "fomoe-train profile";
   for (const std::string& argument : arguments) profile.source += ' ' + argument;
   // Record the launch mode that "auto" chose, since times with CUDA graphs differ from times without.

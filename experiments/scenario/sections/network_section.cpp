@@ -58,4 +58,19 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   return network;
 }
 
+void add_measured_payload_rate(costmodel::Scenario& scenario) {
+  costmodel::NetworkModel& network = scenario.network;
+  if (network.payload_bytes_per_s) return;
+  const auto consider = [&](const costmodel::ComputeSpec& compute) {
+    const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&compute);
+    if (profiled == nullptr) return;
+    const auto rate = costmodel::payload_bytes_per_s(profiled->profile, scenario.strategy.wire);
+    if (!rate || *rate >= network.payload_bytes_per_s.value_or(platforms::kUnlimited)) return;
+    network.payload_bytes_per_s = rate;
+    network.payload_rate_profile = profiled->profile.source;
+  };
+  consider(scenario.compute);
+  for (const costmodel::SiteCompute& site : scenario.site_compute) consider(site.compute);
+}
+
 }  // namespace fomoe::scenario

@@ -42,6 +42,9 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed);
 /// All sites of the platform's file, or as many equal sites as a scenario may have; for their names.
 platforms::Platform read_all_sites(const Document& document);
 costmodel::NetworkModel read_network_model(const Document& document);
+/// If the scenario gives no payload_rate, sets the one that the step profiles measured with the scenario's
+/// payloads: the slowest, if sites have profiles of their own.
+void add_measured_payload_rate(costmodel::Scenario& scenario);
 costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform);
 /// Returns nothing if the scenario does not have the table.
 std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform);

@@ -3,6 +3,7 @@
 
 #include "costmodel/compute/compute_times.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
@@ -108,4 +109,40 @@ TEST_CASE("an assumed device: FLOPs ÷ (MFU · peak), marked assumed") {
   const double flops = flops_per_token(scenario.model, 8, false, FlopsAccounting::mechanism).total();
   CHECK(compute_times(scenario, 1).gradients_s == doctest::Approx(flops * 10 / (0.4 * 1e12 * 8)));
   CHECK(compute_times(scenario, 1).provenance.front().origin == Origin::assumed);
+}
+
+TEST_CASE("the outer step that a profile measured takes the place of the one from bytes, without payloads") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.gpus.memory_bytes_per_s = 1e12;
+  ProfiledCompute profiled{profile_of(scenario.model), 2};
+  scenario.compute = profiled;
+  const double by_bytes_s = compute_times(scenario, 2).outer_step_s;
+  profiled.profile.synchronisation = SynchronisationTimes{{{ElementType::bf16, 2e9}}, 1e-3};
+  scenario.compute = profiled;
+  const auto parameters = static_cast<double>(count_parameters(scenario.model).total());
+  CHECK(compute_times(scenario, 2).outer_step_s == doctest::Approx(1e-3 * parameters));
+  CHECK(by_bytes_s < 1e-3 * parameters);
+  scenario.gpus.memory_bytes_per_s = 0;  // it needs no bandwidth
+  const ComputeTimes times = compute_times(scenario, 2);
+  CHECK(times.outer_step_s == doctest::Approx(1e-3 * parameters));
+  const auto origin_of = [&](const std::string& what) -> std::optional<Origin> {
+    for (const Provenance& entry : times.provenance)
+      if (entry.what == what) return entry.origin;
+    return std::nullopt;
+  };
+  CHECK(origin_of("outer step time") == Origin::measured);
+  CHECK(origin_of("encoding of payloads") == Origin::assumed);  // nobody gave the network model a rate
+  scenario.strategy.method = find_method("ddp");
+  CHECK(compute_times(scenario, 2).outer_step_s == 0);
+}
+
+TEST_CASE("the rate of payloads is that of their format; fp16 takes as long as bf16") {
+  StepProfile profile = profile_of(tests::ideal_scenario("diloco", 2).model);
+  CHECK(!payload_bytes_per_s(profile, plain_format(ElementType::bf16)));
+  profile.synchronisation = SynchronisationTimes{{{ElementType::bf16, 2e9}, {ElementType::int8, 5e8}}, 0};
+  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::bf16)) == 2e9);
+  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::fp16)) == 2e9);
+  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::int8)) == 5e8);
+  CHECK(!payload_bytes_per_s(profile, plain_format(ElementType::fp8)));
+  CHECK(!payload_bytes_per_s(profile, top_k_format(ElementType::bf16, 0.01, 12)));
 }

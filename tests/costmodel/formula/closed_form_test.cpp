@@ -79,7 +79,6 @@ TEST_CASE("closed form: each term that it does not model is noted, and the other
   CHECK(noted([](Scenario& x) { x.network.initial_window_bytes = 14'600; }));
   CHECK(noted([](Scenario& x) { x.network.jitter_s = 0.01; }));
   CHECK(noted([](Scenario& x) { x.network.call_overhead_s = 0.01; }));
-  CHECK(noted([](Scenario& x) { x.network.payload_bytes_per_s = 1e9; }));
   CHECK(noted([](Scenario& x) { x.network.ring_model = RingModel::fluid; }));
   CHECK(noted([](Scenario& x) { x.strategy.bucket_bytes = 1; }));
   CHECK(noted([](Scenario& x) { x.strategy.granularity = Granularity::tensor; }));

@@ -110,3 +110,28 @@ TEST_CASE("the memory of the card on which steps were timed is checked") {
   CHECK(
       has(too_large.run("simulate", "--set model.preset=xl").out, "This scenario cannot run as configured"));
 }
+
+TEST_CASE("what a profile measured of synchronisation is used, unless the scenario gives it") {
+  costmodel::StepProfile profile = timed();
+  profile.synchronisation = costmodel::SynchronisationTimes{{{costmodel::ElementType::bf16, 2e9}}, 1e-9};
+  const Scenarios scenarios(profile);
+  const std::string common =
+      "--set model.preset=small --set compute.micro_batch_sequences=1 --engine closed-form --output - ";
+  const auto rate = [&](const std::string& more) {
+    const Ran ran = scenarios.run("simulate", common + more);
+    CHECK(ran.exit_status == 0);
+    const json network = json::parse(ran.out)["scenario"]["network_model"];
+    return network.value("payload_bytes_per_s", 0.0);
+  };
+  CHECK(rate("") == 2e9);
+  CHECK(rate("--set network_model.payload_rate=8Gbps") == 1e9);
+  CHECK(rate("--set strategy.payload_dtype=int8") == 0);  // not measured
+  CHECK(scenario::read_step_profile(scenarios.folder / "p.json")
+            .synchronisation->payload_rates.front()
+            .bytes_per_s == 2e9);
+  profile.synchronisation->payload_rates.front().bytes_per_s = 0;
+  const Scenarios wrong(profile);
+  const Ran refused = wrong.run("simulate", common);
+  CHECK(refused.exit_status == 2);
+  CHECK(has(refused.err, "p.json: synchronisation.payload_bytes_per_s.bf16: got 0; expected"));
+}

@@ -49,6 +49,22 @@ TEST_CASE("ideal: payloads that M does not divide agree within one element per c
   }
 }
 
+TEST_CASE("ideal: sites that prepare their payloads at a rate, simulated = closed form") {
+  // fedavg: all bytes pass through a server, which prepares what it sends to all others
+  for (const std::string method : {"ddp", "diloco", "des_loc", "gossip", "fedavg"}) {
+    for (const Collective collective : {Collective::ring, Collective::direct}) {
+      CAPTURE(method);
+      costmodel::Scenario scenario = tests::ideal_scenario(method, 4);
+      scenario.strategy.collective = collective;
+      const double without_s = costmodel::closed_form(scenario).round.duration_s;
+      scenario.network.payload_bytes_per_s = 3e7;
+      // the server's worker prepares its payload, too, while none of its bytes cross a link
+      check_equal_reports(scenario, method != "fedavg");
+      CHECK(costmodel::closed_form(scenario).round.duration_s > 1.1 * without_s);
+    }
+  }
+}
+
 TEST_CASE("ideal: microseconds agree as well as hours, simulated = closed form") {
   // 8 sites at 100 TB/s: 14 steps of about a microsecond each, 1 µs of compute.
   costmodel::Scenario scenario = tests::ideal_scenario("ddp", 8);

@@ -10,6 +10,7 @@
 #include "platforms/support/atomic_file.hpp"
 #include "tests/trainer/support.hpp"
 #include "trainer/commands/profile_command.hpp"
+#include "trainer/commands/synchronisation_profile.hpp"
 #include "trainer/device/device_info.hpp"
 
 using namespace fomoe::trainer;
@@ -74,6 +75,20 @@ TEST_CASE("a spent time budget still leaves three samples, and says so") {
   std::ostringstream progress;
   CHECK(measure_profile(options, progress).points.front().samples.size() == 3);
   CHECK(progress.str().find("after 3 of 20 steps") != std::string::npos);
+}
+
+TEST_CASE("a synchronisation is timed in each format, with the experts that the site holds") {
+  ProfileOptions options;
+  options.model = tiny_shape();
+  options.local_experts = {1, 2};
+  std::ostringstream progress;
+  const auto small = measure_synchronisation(options, progress);
+  REQUIRE(small);
+  REQUIRE(small->payload_rates.size() == 4);
+  for (const auto& [dtype, bytes_per_s] : small->payload_rates) CHECK(bytes_per_s > 1e3);
+  CHECK(small->outer_step_s_per_parameter > 0);
+  CHECK(small->outer_step_s_per_parameter < 1e-3);
+  CHECK(progress.str().find("synchronisation with 2 of 4 experts held") != std::string::npos);
 }
 
 TEST_CASE("mistakes on the command line name the option, what was expected and an example") {
