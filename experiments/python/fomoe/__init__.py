@@ -23,7 +23,8 @@ from typing import Any, Union
 
 from . import _cluster, _transformers
 from ._answers import Answer, Comparison, Recommendation, Record, Report, Solution, Table, joined, read
-from ._fomoe import InputError, answer as _answer
+from ._fomoe import InputError
+from ._fomoe import answer as _answer
 
 __version__ = "1.0.0"
 __all__ = ["Answer", "Comparison", "InputError", "Recommendation", "Record", "Report", "Solution", "Table", "compare", "cost",
@@ -75,7 +76,7 @@ def _as_file(scenario: Scenario) -> Iterator[str]:
         yield os.path.relpath(file.name)
 
 
-def _values(values: Union[str, Iterable[Any]]) -> str:
+def _values(values: str | Iterable[Any]) -> str:
     """The values as --vary takes them: "16,64", or a range given as text, such as "100Mbps..10Gbps*2"."""
     if isinstance(values, str):
         return values
@@ -197,7 +198,7 @@ def validate(runs: Iterable[str | os.PathLike], *, network_model: str | os.PathL
                                 *_options(**{"network-model": network_model}), "--output", "-"])))
 
 
-def model_from_transformers(config: Any, path: Union[str, os.PathLike, None] = None) -> dict[str, Any]:
+def model_from_transformers(config: Any, path: str | os.PathLike | None = None) -> dict[str, Any]:
     """Builds a model with the library transformers, without weights, and describes its shape (schema fomoe.model/1).
 
     config: a folder with a config.json, the path of a config.json, or a config of transformers. path: file for the shape,
