@@ -23,8 +23,18 @@ from typing import Any, Union
 
 from . import _cluster, _transformers
 from ._answers import Answer, Comparison, Recommendation, Record, Report, Solution, Table, joined, read
-from ._fomoe import InputError
-from ._fomoe import answer as _answer
+
+try:
+    from ._fomoe import InputError
+    from ._fomoe import answer as _answer
+except ModuleNotFoundError as error:
+    _here = pathlib.Path(__file__).resolve().parent
+    _root = _here.parent.parent.parent
+    if error.name != f"{__name__}._fomoe" or not (_root / "pyproject.toml").exists():
+        raise
+    raise ImportError(f"fomoe: got {_here}, which has no compiled module; expected an installed package; for example, run "
+                      f"`python3 -m venv mine && mine/bin/pip install .` in {_root} (needs python3-venv and python3-dev), "
+                      f"and then mine/bin/python outside of {_here.parent}", name=error.name) from None
 
 __version__ = "1.0.0"
 __all__ = ["Answer", "Comparison", "InputError", "Recommendation", "Record", "Report", "Solution", "Table", "compare", "cost",
