@@ -111,3 +111,4 @@ printf '\n'
 $bin/fomoe compare $scenario "${cases[@]}"
 [ -z "$disturbed" ] || printf '\n%s\n' "$disturbed"
 say "Done. To continue, change $scenario or run $bin/fomoe --help"
+say "For Python (import fomoe): python3 -m venv mine && mine/bin/pip install .    (needs python3-venv and python3-dev)"

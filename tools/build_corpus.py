@@ -34,7 +34,7 @@ def files_of(sources):
         if path.is_file():
             yield path
         for found in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else ():
-            name = found.name[:-3] if found.name.endswith(".gz") else found.name
+            name = found.name.removesuffix(".gz")
             if pathlib.Path(name).suffix in TEXT_SUFFIXES or name in ("copyright", "changelog", "README"):
                 yield found
 
@@ -42,8 +42,8 @@ def files_of(sources):
 def text_of(path):
     """The file's text; nothing where it cannot be read or is not UTF-8."""
     try:
-        data = gzip.open(path).read() if path.name.endswith(".gz") else path.read_bytes()
-        return data.decode("utf-8")
+        data = path.read_bytes()
+        return (gzip.decompress(data) if path.name.endswith(".gz") else data).decode("utf-8")
     except (OSError, UnicodeDecodeError, EOFError):
         return ""
 

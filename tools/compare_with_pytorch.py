@@ -23,7 +23,7 @@ import tomllib
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "experiments" / "twin"))
-from twin import PRESETS, Model, Shape, parameter_count  # noqa: E402
+from twin import PRESETS, Model, Shape, parameter_count
 
 
 def eager_steps(shape, sequences, steps):

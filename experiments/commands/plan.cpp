@@ -31,8 +31,8 @@ std::size_t read_top(const std::string& text) {
   return top;
 }
 
-/// Returns whether the sites differ. The closed form assumes identical sites: it uses the slowest rate and
-/// the largest latency for all sites.
+/// Returns whether the sites or their links differ. Some closed forms then use the slowest link for all sites
+/// and overestimate the time, so that a candidate that exceeds a limit may keep it in a simulation.
 bool sites_differ(const platforms::Platform& platform) {
   const platforms::Path* first = nullptr;
   for (int i = 0; i < platform.size(); ++i) {

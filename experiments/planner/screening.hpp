@@ -54,7 +54,7 @@ struct Screening {
   Shortlist any{false};                    // all candidates that keep the limits
   Shortlist known{true};                   // the candidates in `any` whose perplexity is known
   /// Candidates that break a limit according to the closed form, but that may keep the limit in a simulation.
-  /// There are such candidates only if the sites differ, because the closed form then overestimates times.
+  /// There are such candidates only if the sites differ, because some closed forms then overestimate times.
   Shortlist doubtful{false};
 };
 

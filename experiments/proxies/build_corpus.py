@@ -33,8 +33,9 @@ PACKAGES = ["tokenizers==0.23.3", "numpy==2.4.6"]
 VOCABULARY = 1024
 MAX_BYTES = 3_500_000  # of a domain, so that none dominates
 END = "<|endoftext|>"
-LANGUAGES = ("af az bs ca cs cy da de eo es et eu fi fr fy ga gd gl hr hsb hu ia id io is it lb lt lv ms nb nl nn pl pt "
-             "ro sk sl sq sv tk tr uz vi").split()
+LANGUAGES = ["af", "az", "bs", "ca", "cs", "cy", "da", "de", "eo", "es", "et", "eu", "fi", "fr", "fy", "ga", "gd", "gl", "hr", "hsb", "hu",
+             "ia", "id", "io", "is", "it", "lb", "lt", "lv", "ms", "nb", "nl", "nn", "pl", "pt", "ro", "sk", "sl", "sq", "sv", "tk", "tr",
+             "uz", "vi"]
 
 
 def enter_environment():

@@ -26,7 +26,7 @@ import time
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from twin import PRESETS, Model, Shape  # noqa: E402
+from twin import PRESETS, Model, Shape
 
 FEWEST_STEPS = 3
 

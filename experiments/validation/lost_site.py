@@ -57,7 +57,7 @@ class Run:
                  *options(settings | {"trainer.on_lost_site": policy, "trainer.drop_after": f"{drop_after}s", "trainer.validation_sequences": 0}),
                  "--output", str(folder / "report.json")]
         self.begun = time.monotonic()
-        self.log = open(folder / "stderr", "w", encoding="utf-8")
+        self.log = open(folder / "stderr", "w", encoding="utf-8")  # noqa: SIM115 - the run writes to it
         self.process = subprocess.Popen(
             [str(BIN / "fomoe-wan"), "run", str(SCENARIO), "--no-check", "--congestion-control", "bbr", "--socket-buffers", "large", "--cpu-quota", "0.4", *options(settings), "--", "/bin/bash", "-c", AT_SITE,
              "site", str(self.hold), *train], stdout=subprocess.DEVNULL, stderr=self.log)

@@ -49,8 +49,7 @@ TITLES = {"chosen": "chosen runs that were not used for the fit",
 
 
 def fomoe(arguments, binary):
-    done = subprocess.run([str(binary)] + [str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, cwd=HERE)
+    done = subprocess.run([str(binary)] + [str(a) for a in arguments], capture_output=True, text=True, cwd=HERE)
     if done.returncode != 0:
         sys.exit(f"fomoe {arguments[0]}: exit status {done.returncode}\n{done.stderr}")
     return done.stdout

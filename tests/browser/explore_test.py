@@ -82,12 +82,12 @@ class Explored:
         assert report["compute_utilization"] == answer["compute_utilization"], command
         # The texts are those that the command prints.
         time_text = self.browser.run("return document.querySelector('#figure-time dd').firstChild.textContent")
-        assert re.search(r"^wall clock +" + re.escape(time_text) + "  ", printed, re.M), (time_text, printed)
+        assert re.search(r"^wall clock +" + re.escape(time_text) + "  ", printed, re.MULTILINE), (time_text, printed)
         share = self.browser.run("return document.querySelector('#figure-utilization dd').firstChild.textContent")
-        assert re.search(r"^compute utilisation +" + re.escape(share) + "$", printed, re.M), (share, printed)
+        assert re.search(r"^compute utilisation +" + re.escape(share) + "$", printed, re.MULTILINE), (share, printed)
         if answer.get("cost"):
             cost = self.browser.run("return document.querySelector('#figure-cost dd').firstChild.textContent")
-            assert re.search(r"^cost +" + re.escape(cost), printed, re.M), (cost, printed)
+            assert re.search(r"^cost +" + re.escape(cost), printed, re.MULTILINE), (cost, printed)
         return answer
 
     def cpu_s(self):
@@ -281,7 +281,7 @@ def test_mistakes(fomoe, browser, pictures):
     page = Explored(fomoe, browser, SCENARIOS / "four-regions.toml")
     for key, text in (("compute.gpus_per_site", "3"), ("platform.rate_factor", "fast")):
         browser.keys(page.field(key), text)
-        message = browser.until("the mistake", lambda: browser.text(page.field(key) + "-error"))
+        message = browser.until("the mistake", lambda field=key: browser.text(page.field(field) + "-error"))
         assert message.startswith("got "), message
     assert "not possible" in browser.text("#status")
     if pictures:

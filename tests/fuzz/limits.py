@@ -96,7 +96,7 @@ def main():
             file = path / f"file{number}{ending}"
             file.write_text(text)
             names = {"FILE": str(file), "OUTPUT": str(path / "page.html")}
-            tried(fomoe, what, [re.sub("FILE|OUTPUT", lambda found: names[found[0]], str(word)) for word in command])
+            tried(fomoe, what, [re.sub("FILE|OUTPUT", lambda found, names=names: names[found[0]], str(word)) for word in command])
             file.unlink()
         weights = path / "weights"
         weights.mkdir()

@@ -35,7 +35,7 @@ def check(condition, what):
 
 class Ran:
     def __init__(self, command, **options):
-        done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, **options)
+        done = subprocess.run([str(word) for word in command], capture_output=True, timeout=300, **options)
         self.status, self.out, self.err = done.returncode, done.stdout.decode(), done.stderr.decode()
 
     def refused(self, what, status, *parts):
@@ -145,8 +145,9 @@ def disks(fomoe, folder):
     mount.mkdir()
     def on(options, *command):
         words = " ".join(f"'{word}'" for word in command)
-        return Ran([*inside, "sh", "-c", f"mount -t tmpfs -o size=16k tmpfs '{mount}' && head -c 12000 /dev/zero >'{mount}/.other'; {options} {words}; status=$?; ls '{mount}'; "
-                                         "exit $status"])
+        script = (f"mount -t tmpfs -o size=16k tmpfs '{mount}' && head -c 12000 /dev/zero >'{mount}/.other'; {options} {words}; status=$?; "
+                  f"ls '{mount}'; exit $status")
+        return Ran([*inside, "sh", "-c", script])
     if on("", "true").status != 0:
         print("  left out: no rights to mount a file system", flush=True)
         return
@@ -164,7 +165,9 @@ def disks(fomoe, folder):
 
 
 def limited_file_size(fomoe, folder):
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
     Ran([fomoe, "simulate", SCENARIO, "--output", folder / "run.json"], preexec_fn=limit).refused(
         "simulate with a limit of file sizes", 1, "run.json", "File too large")
     check(names(folder) == [], f"simulate with a limit of file sizes leaves {names(folder)}")
@@ -177,7 +180,7 @@ def streams(fomoe):
     closed = Ran(["sh", "-c", f"'{fomoe}' simulate '{SCENARIO}' >&-"])
     closed.refused("a closed stdout", 1, "stdout: cannot be written")
     # A reader that leaves early, such as head, ends the program by SIGPIPE without a message.
-    left = subprocess.run(["bash", "-c", f"'{fomoe}' list keys | head -1; exit ${{PIPESTATUS[0]}}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    left = subprocess.run(["bash", "-c", f"'{fomoe}' list keys | head -1; exit ${{PIPESTATUS[0]}}"], capture_output=True)
     check(left.returncode in (0, 128 + signal.SIGPIPE) and left.stderr == b"" and left.stdout.count(b"\n") == 1, f"| head -1: {left}")
     Ran(["sh", "-c", f"printf 'a = [' | '{fomoe}' simulate -"]).refused("a stdin that ends early", 2, "stdin:1: TOML")
 

@@ -150,7 +150,7 @@ def killed_grids(folder, kills, draw):
 def stopped_site(folder, draw, stop_s):
     expected, own = undisturbed(folder), folder / "stopped"
     with open(folder / "stopped.err", "w", encoding="utf-8") as log:
-        run = subprocess.Popen(command(own, "--local", **{"trainer__on_lost_site": "wait", "trainer__timeout": "5s"}), stdout=subprocess.DEVNULL,
+        run = subprocess.Popen(command(own, "--local", trainer__on_lost_site="wait", trainer__timeout="5s"), stdout=subprocess.DEVNULL,
                                stderr=log)
     until = time.monotonic() + 60
     while not list(own.glob("round-*")) and time.monotonic() < until:
@@ -172,9 +172,9 @@ def joins_twice(folder):
     expected, own = undisturbed(folder), folder / "twice"
     port = str(20_000 + os.getpid() % 10_000)
     def start(rank, name):
-        log = open(folder / f"twice-{name}", "w", encoding="utf-8")
-        return subprocess.Popen(command(own), stdout=subprocess.DEVNULL, stderr=log, env=os.environ | {
-            "RANK": str(rank), "WORLD_SIZE": str(SITES), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+        with open(folder / f"twice-{name}", "w", encoding="utf-8") as log:
+            return subprocess.Popen(command(own), stdout=subprocess.DEVNULL, stderr=log, env=os.environ | {
+                "RANK": str(rank), "WORLD_SIZE": str(SITES), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
     started = {name: start(rank, name) for name, rank in (("0", 0), ("1", 1), ("1-again", 1), ("2", 2), ("3", 3))}
     begin = time.monotonic()
     statuses = {}
@@ -199,8 +199,8 @@ def disks(folder):
     mount.mkdir()
     def on(size, options, how):
         words = " ".join(f"'{word}'" for word in command(mount / "checkpoints", how))
-        return killing.Ran([*inside, "sh", "-c", f"mount -t tmpfs -o size={size} tmpfs '{mount}' && {options} {words}; status=$?; "
-                                                 f"find '{mount}' -type f; exit $status"])
+        script = f"mount -t tmpfs -o size={size} tmpfs '{mount}' && {options} {words}; status=$?; find '{mount}' -type f; exit $status"
+        return killing.Ran([*inside, "sh", "-c", script])
     if killing.Ran([*inside, "sh", "-c", f"mount -t tmpfs tmpfs '{mount}'"]).status != 0:
         return print("  left out: no rights to mount a file system", flush=True)
     for how in ("--in-turn", "--local"):
@@ -210,7 +210,10 @@ def disks(folder):
         read_only = on("1M", f"mount -o remount,ro '{mount}' &&", how)
         check(read_only.status in (1, 2) and "Read-only file system" in read_only.err,
               f"training into a read-only folder {how}: {read_only.status}, {read_only.err[-400:]!r}")
-    small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
     limited = killing.Ran(command(folder / "limited", "--in-turn"), preexec_fn=small)
     check(limited.status == 1 and "File too large" in limited.err, f"training with a limit of file sizes: {limited.status}, {limited.err[-300:]!r}")
     print("  full disk, read-only folder, limit of file sizes: each refused by name", flush=True)

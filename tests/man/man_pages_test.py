@@ -49,7 +49,7 @@ def check_page(name, page, program):
     for section in ("NAME", "SYNOPSIS", "EXAMPLES") if "Examples" in text else ("NAME", "SYNOPSIS"):
         assert f".SH {section}\n" in page, f"{name}: no section {section}"
     section = plain.partition(".SH OPTIONS\n")[2].partition(".SH ")[0]
-    shown = re.findall(r"^\.TP\n(-.*)\n(.*)$", section, re.M)
+    shown = re.findall(r"^\.TP\n(-.*)\n(.*)$", section, re.MULTILINE)
     in_table = text.partition("How to start it")[0]
     options = [line for line in in_table.split("\n") if man_pages.is_option(line)]
     assert len(shown) == len(options), f"{name}: got {len(shown)} options, expected {len(options)}"
@@ -57,7 +57,7 @@ def check_page(name, page, program):
     for title, description in shown:
         words = squeezed(re.sub(r" \(default: [^()]*\)$", "", description))  # a default of "(=x)" stands elsewhere in the help
         assert words in squeezed_help, f"{name}: {title}: got {description!r}, which is not in --help"
-    for example in re.findall(r"^  (\S*fomoe\S* .*)$", text.split("Examples")[-1], re.M) if "Examples" in text else []:
+    for example in re.findall(r"^  (\S*fomoe\S* .*)$", text.split("Examples")[-1], re.MULTILINE) if "Examples" in text else []:
         assert example in plain, f"{name}: no example {example}"
     assert page.isascii(), f"{name}: has other characters than ASCII"
     assert max(map(len, page.split("\n"))) < 2000

@@ -153,7 +153,7 @@ class Copy:
         if done.returncode == 0:
             return ""
         output = done.stdout.decode(errors="replace")
-        cases = re.findall(r"^(?:TEST CASE:|MISMATCH)\s+(.*?)(?:: expected.*)?$", output, re.M)
+        cases = re.findall(r"^(?:TEST CASE:|MISMATCH)\s+(.*?)(?:: expected.*)?$", output, re.MULTILINE)
         if command[0] == sys.executable and not cases:  # the answers
             return output.split("\n")[0][:120] or f"ends with status {done.returncode}"
         return cases[-1] if cases else f"ends with status {done.returncode}"

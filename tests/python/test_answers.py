@@ -11,9 +11,7 @@ import typing
 
 import fomoe
 import pytest
-
 from test_fomoe import PROGRAM, SCENARIO, program
-
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -41,7 +39,7 @@ def test_a_report_has_attributes():
     assert report.round.duration_s == report["round"]["duration_s"] > 0
     assert report.sites[0].name == "site-0"
     with pytest.raises(AttributeError, match="Report has no entry 'wall_clock'; it has schema, executor, wall_clock_s"):
-        report.wall_clock
+        report.wall_clock  # noqa: B018
     same = json.loads(program("simulate", SCENARIO, "--output", "-"))
     assert report.to_dict() == same == report
     assert type(report.to_dict()["round"]) is dict and type(report.to_dict()["sites"][0]) is dict

@@ -18,9 +18,9 @@ VARY = {"strategy.local_steps": "1..40+1", "platform.bandwidth": "100Mbps..10Gbp
 
 @pytest.fixture(scope="module")
 def client():
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        with distributed.Client(cluster) as client:
-            yield client
+    with (distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+          distributed.Client(cluster) as client):
+        yield client
 
 
 def text_of(table):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-
 from test_fomoe import PROGRAM
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")

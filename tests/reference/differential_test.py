@@ -185,7 +185,7 @@ def placement(program, keys):
     for drawn in sorted(plan["rounds"], key=lambda one: one["indices"][0]):
         nodes = collections.defaultdict(list)
         exchanges = [one for op in drawn["ops"] for one in op.get("transfer", {}).get("exchanges", [])]
-        for exchange, payload in [(exchange, payload) for exchange in exchanges for payload in exchange["payloads"]]:
+        for exchange, payload in [(one, payload) for one in exchanges for payload in one["payloads"]]:
             for group in payload["groups"]:
                 nodes[payload["traffic"], group].append(exchange["nodes"])
         owners = {group: set(sites[0]) for (traffic, group), sites in nodes.items() if traffic == "expert_sync"}
@@ -213,7 +213,7 @@ def mismatches(check, keys, name):
 
 def shrink(keys, differs):
     """Removes keys and makes numbers smaller as long as the scenario still differs."""
-    for part, key in [(part, key) for _ in range(3) for part in keys for key in keys[part]]:
+    for part, key in [(table, name) for _ in range(3) for table in keys for name in keys[table]]:
         value = keys.get(part, {}).get(key)
         for smaller in [] if value is None else [None] + ([1, value // 2, value - 1] if type(value) is int and value > 1 else []):
             table = {name: old for name, old in (keys[part] | {key: smaller}).items() if old is not None}
@@ -263,7 +263,7 @@ def main():
                 counts[pair] = [counts[pair][0] + 1, max(counts[pair][1], difference)]
                 if difference > (row[2] or 0) and pair not in failed:
                     failed.add(pair)
-                    small = shrink(keys, lambda tried: mismatches(check, tried, name))
+                    small = shrink(keys, lambda tried, check=check, name=name: mismatches(check, tried, name))
                     found = mismatches(check, small, name) or [(name, *row)]  # empty if fomoe does not answer the same twice
                     print(f"MISMATCH {pair}: expected, fomoe = {str(found[0][1:3])[:400]} for {json.dumps(small)}",
                           (program.folder / "p.toml").read_text() if "file" in small["platform"] else "", flush=True)

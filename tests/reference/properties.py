@@ -13,7 +13,7 @@ import subprocess
 def methods_of(program):
     """Returns each method's name with the keys of [strategy] that change it, as `fomoe list methods` says."""
     text = subprocess.run([program.path, "list", "methods"], capture_output=True, text=True, check=True).stdout
-    return {name: keys.split(", ") for name, keys in re.findall(r"^(\w+)\n.*\n  changed by: (.*)$", text, re.M)}
+    return {name: keys.split(", ") for name, keys in re.findall(r"^(\w+)\n.*\n  changed by: (.*)$", text, re.MULTILINE)}
 
 
 def draw(rng, method, read):
@@ -65,7 +65,7 @@ def approximates(answer):
 def explained_wall_clock(program, keys):
     """The last number of the line that fomoe explain prints for the wall clock, which it rounds to ten digits."""
     text = program.text("explain", keys)
-    found = re.search(r"^  wall clock = .*\n(?:      = .*\n)*      = ([0-9.e+-]+) s", text, re.M)
+    found = re.search(r"^  wall clock = .*\n(?:      = .*\n)*      = ([0-9.e+-]+) s", text, re.MULTILINE)
     if not found:
         raise RuntimeError(f"fomoe explain states no wall clock: {text[-500:]}")
     return float(found[1])

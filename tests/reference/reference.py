@@ -126,7 +126,7 @@ def activations(s):
 
 def memory(s):
     """Returns the steady bytes of one site: 18 per parameter, plus 4 for each value of the outer optimiser's state."""
-    counts, (dense, sparse, held) = parameters(s), site_elements(s)
+    counts, held = parameters(s), site_elements(s)[2]
     if s.method in ("expert_parallel_wan", "remote_experts"):
         held = counts["total"] - counts["expert"] + counts["expert"] // s.sites
     elif s.method == "pipeline_wan":  # Ambiguous: the norms beside the layers are divided as the layers are.

@@ -8,7 +8,6 @@ Test folders have no levels: a test may include any folder. All files of a test 
 """
 import pathlib
 import re
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

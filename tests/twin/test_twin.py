@@ -50,7 +50,7 @@ def trained(tmp_path_factory):
     run(TRAIN, "run", TINY, "--in-turn", "--checkpoints", str(folder / "ckpt"), "--log", str(folder / "log.jsonl"), *options)
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if line["kind"] == "validation"]
-    checkpoint = sorted((folder / "ckpt").glob("round-*"))[-1] / "node-0.safetensors"
+    checkpoint = max((folder / "ckpt").glob("round-*")) / "node-0.safetensors"
     last = torch.from_numpy(tokens[-(kept * length + 1):].astype(numpy.int64))
     return checkpoint, losses[-1], last[:-1].view(kept, length), last[1:].view(kept, length)
 

@@ -111,14 +111,14 @@ def read_help(text, name):
 
 def commands_of(text, name):
     """The names and sentences of a program's commands."""
-    listed = re.search(r"^Commands:\n((?:  .*\n)+)", text, re.M)
+    listed = re.search(r"^Commands:\n((?:  .*\n)+)", text, re.MULTILINE)
     if listed:
-        return re.findall(r"^  ([a-z][a-z-]*) +(.*)$", listed[1], re.M)
-    own = re.findall(rf"^  {re.escape(name)} ([a-z][a-z-]*)  +(.*)$", text, re.M)
+        return re.findall(r"^  ([a-z][a-z-]*) +(.*)$", listed[1], re.MULTILINE)
+    own = re.findall(rf"^  {re.escape(name)} ([a-z][a-z-]*)  +(.*)$", text, re.MULTILINE)
     if own:
         return own
-    usage = re.findall(rf"^(?:Usage:)? *{re.escape(name)} ([a-z][a-z-]*) ", text, re.M)
-    sentences = dict(re.findall(r"^ *([a-z][a-z-]*)  +(.*)$", text, re.M))
+    usage = re.findall(rf"^(?:Usage:)? *{re.escape(name)} ([a-z][a-z-]*) ", text, re.MULTILINE)
+    sentences = dict(re.findall(r"^ *([a-z][a-z-]*)  +(.*)$", text, re.MULTILINE))
     usage = [command for command in dict.fromkeys(usage) if command in sentences]
     return [(command, sentences[command]) for command in usage] if len(usage) > 1 else []
 

@@ -23,7 +23,18 @@ from typing import Any, Union
 
 from . import _cluster, _transformers
 from ._answers import Answer, Comparison, Recommendation, Record, Report, Solution, Table, joined, read
-from ._fomoe import InputError, answer as _answer
+
+try:
+    from ._fomoe import InputError
+    from ._fomoe import answer as _answer
+except ModuleNotFoundError as error:
+    _here = pathlib.Path(__file__).resolve().parent
+    _root = _here.parent.parent.parent
+    if error.name != f"{__name__}._fomoe" or not (_root / "pyproject.toml").exists():
+        raise
+    raise ImportError(f"fomoe: got {_here}, which has no compiled module; expected an installed package; for example, run "
+                      f"`python3 -m venv mine && mine/bin/pip install .` in {_root} (needs python3-venv and python3-dev), "
+                      f"and then mine/bin/python outside of {_here.parent}", name=error.name) from None
 
 __version__ = "1.0.0"
 __all__ = ["Answer", "Comparison", "InputError", "Recommendation", "Record", "Report", "Solution", "Table", "compare", "cost",
@@ -75,7 +86,7 @@ def _as_file(scenario: Scenario) -> Iterator[str]:
         yield os.path.relpath(file.name)
 
 
-def _values(values: Union[str, Iterable[Any]]) -> str:
+def _values(values: str | Iterable[Any]) -> str:
     """The values as --vary takes them: "16,64", or a range given as text, such as "100Mbps..10Gbps*2"."""
     if isinstance(values, str):
         return values
@@ -197,7 +208,7 @@ def validate(runs: Iterable[str | os.PathLike], *, network_model: str | os.PathL
                                 *_options(**{"network-model": network_model}), "--output", "-"])))
 
 
-def model_from_transformers(config: Any, path: Union[str, os.PathLike, None] = None) -> dict[str, Any]:
+def model_from_transformers(config: Any, path: str | os.PathLike | None = None) -> dict[str, Any]:
     """Builds a model with the library transformers, without weights, and describes its shape (schema fomoe.model/1).
 
     config: a folder with a config.json, the path of a config.json, or a config of transformers. path: file for the shape,

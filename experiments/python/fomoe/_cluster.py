@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 
 def _rows_of(path: str, text: str | None, folder: str, options: Sequence[str], shard: str) -> str:

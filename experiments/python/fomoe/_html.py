@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 MOST_ROWS = 20  # of a long table, the first ones
 SWEEP_COLUMNS = ("wall_clock_s", "cost_total", "currency", "compute_utilization", "bytes_sent_per_site_per_round", "limited_by")
@@ -39,8 +40,8 @@ def report(answer: Mapping[str, Any]) -> str:
     part = answer["round"]
     lines = [("wall clock", f"{duration(answer['wall_clock_s'])} in {part['count']} rounds, {answer['executor']}"),
              ("GPUs compute", f"{100 * answer['compute_utilization']:.1f} % of the time"),
-             ("a round", f"{duration(part['duration_s'])}: {duration(part['compute_s'])} of compute, "
-                         f"{duration(part['exposed_communication_s'])} of exposed communication"),
+             ("a round", (f"{duration(part['duration_s'])}: {duration(part['compute_s'])} of compute, "
+                          f"{duration(part['exposed_communication_s'])} of exposed communication")),
              ("limited by", answer["bottleneck"]["limited_by"]),
              ("sent per site and round", f"{answer['bytes_sent_per_site_per_round'] / 1e6:.4g} MB")]
     if "cost" in answer:

@@ -7,7 +7,8 @@ import os
 import pathlib
 import struct
 import tempfile
-from typing import Any, Callable, Union
+from collections.abc import Callable
+from typing import Any
 
 _TYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
           "float8_e5m2": "F8_E5M2"}
@@ -57,7 +58,7 @@ def _build(torch: Any, transformers: Any, config: Any, wrong: Callable[[str], Ex
         try:
             with torch.device("meta"):
                 return builder.from_config(config)
-        except Exception as error:  # as above
+        except Exception as error:  # noqa: BLE001 - as above
             errors.append(str(error).split("\n")[0])
     raise wrong(f"config: got a model of type {config.model_type} that transformers {transformers.__version__} does not "
                 f"build ({errors[0]}); expected a language model; for example \"model_type\": \"mixtral\"")
@@ -71,7 +72,7 @@ def _headers(model: Any) -> dict[str, dict[str, Any]]:
                    "data_offsets": [0, 0]} for name, tensor in tensors.items()}
 
 
-def describe(config: Any, path: Union[str, os.PathLike, None], answer: Callable[[list[str]], str],
+def describe(config: Any, path: str | os.PathLike | None, answer: Callable[[list[str]], str],
              wrong: Callable[[str], Exception]) -> dict[str, Any]:
     torch, transformers = _libraries()
     settings, fields = _config(transformers, config, wrong)

@@ -65,8 +65,13 @@ def summary(name, errors):
             f"{100 * size[-1]:.1f} % | {100 * statistics.mean(errors):+.1f} % |")
 
 
+def read_rows(name):
+    with open(HERE / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def collectives(binary):
-    rows = list(csv.DictReader(open(HERE / "collectives.csv", newline="")))
+    rows = read_rows("collectives.csv")
     by_id = {row["id"]: row for row in rows}
     out, tables = io.StringIO(), []
     writer = csv.writer(out, lineterminator="\n")
@@ -93,7 +98,7 @@ def collectives(binary):
 def runs():
     lines = ["| run | steps, s | synchronisation, s | utilisation | published | MFU | published |",
              "|---|---|---|---|---|---|---|"]
-    for row in csv.DictReader(open(HERE / "runs.csv", newline="")):
+    for row in read_rows("runs.csv"):
         compute, sync = float(row["compute_s"]), float(row["synchronization_s"])
         share = compute / (compute + sync)
         alone = float(row["mfu_alone"]) if row["mfu_alone"] else None
