@@ -52,6 +52,7 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.device = table.text("device");
   if (table.has("dtype")) settings.dtype = table.text("dtype");
   settings.cuda_graph = table.text("cuda_graph");
+  settings.deterministic = table.boolean("deterministic");
   if (table.has("initial_weights")) settings.initial_weights = document.beside(table.text("initial_weights"));
   settings.transport = table.text("transport");
   settings.on_divergence = table.text("on_divergence");

@@ -38,6 +38,7 @@ struct TrainerSettings {
   std::string device;                      // auto, cpu, cuda
   std::string dtype;                       // fp32 or bf16; empty: the device's default
   std::string cuda_graph;                  // auto, on, off
+  bool deterministic = false;              // only algorithms that give the same bits each time
   std::int64_t micro_batch_sequences = 0;  // compute.micro_batch_sequences; 0: the whole local batch at once
   std::string initial_weights;             // folder of an exported model; empty: random weights
   std::string transport;                   // gloo, nccl, auto

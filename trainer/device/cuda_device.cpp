@@ -29,11 +29,14 @@ std::string cuda_name() { return at::cuda::getCurrentDeviceProperties()->name; }
 int cuda_device_count() { return at::cuda::device_count(); }
 void set_cuda_device(at::Device device) { c10::cuda::set_device(device.index()); }
 
-int compute_capability(at::Device device) { return at::cuda::getDeviceProperties(device.index())->major; }
+int compute_capability(at::Device device) {
+  const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
+  return 10 * properties->major + properties->minor;
+}
 
 void prefer_cudnn_attention(at::Device device) {
   const int capability = compute_capability(device);
-  if (capability != 9 && capability != 10) return;
+  if (capability / 10 != 9 && capability / 10 != 10) return;
   std::vector<std::int64_t> order;
   for (const at::SDPBackend back_end :
        {at::SDPBackend::cudnn_attention, at::SDPBackend::flash_attention, at::SDPBackend::efficient_attention,

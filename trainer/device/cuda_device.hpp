@@ -16,7 +16,7 @@ int cuda_device_count();
 void set_cuda_device(at::Device device);
 /// Waits until the calling thread's current stream of the device has done all its work.
 void wait_for_device(at::Device device);
-/// The major number of the compute capability: 9 for 9.0.
+/// The compute capability times 10: 90 for 9.0.
 int compute_capability(at::Device device);
 /// Makes scaled_dot_product_attention of this process try cuDNN's kernels first, then flash attention and the
 /// others, if the device has compute capability 9 or 10. On an H200 (bf16, heads of 64 elements, sequences of

@@ -55,4 +55,13 @@ std::int64_t peak_memory_bytes(bool cuda) {
   return kibibytes.empty() ? 0 : std::stoll(kibibytes) * 1024;
 }
 
+void use_deterministic_algorithms(bool wanted) {
+  // cuBLAS documents this setting for results that do not depend on the streams in use (cuBLAS manual,
+  // "Results reproducibility"); LibTorch refuses deterministic products without it.
+  if (wanted) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  at::globalContext().setDeterministicAlgorithms(wanted, /*warn_only=*/false);
+  // LibTorch would also fill new tensors, which every step overwrites anyway.
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+}
+
 }  // namespace fomoe::trainer

@@ -21,4 +21,9 @@ std::string utc_now();  // such as "2025-01-31T12:00:00Z"
 void reset_peak_memory(bool cuda);
 std::int64_t peak_memory_bytes(bool cuda);
 
+/// Whether LibTorch uses only algorithms that give the same bits each time, in this process from now on. An
+/// operator that has none throws. On a GPU, call it before the first matrix product: cuBLAS then needs
+/// workspaces of its own.
+void use_deterministic_algorithms(bool wanted);
+
 }  // namespace fomoe::trainer

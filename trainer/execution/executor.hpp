@@ -71,6 +71,7 @@ struct TrainingOptions {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;      // see ModelOptions
   Launches launches = Launches::by_host;  // by_graph works on GPUs only
+  std::string kernel_by_kernel;           // why a GPU cannot record steps; empty: it can, or shall not
   bool exact_wire = false;                // see WireCodec
   /// Compute operations sleep for the scenario's time instead of computing, and transfers are real. Tensors
   /// keep their initial values, and gradients are 0.

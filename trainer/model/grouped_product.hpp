@@ -20,7 +20,8 @@ at::Tensor grouped_rows(const at::Tensor& rows, const at::Tensor& weights, const
 at::Tensor grouped_outer(const at::Tensor& left, const at::Tensor& right, const at::Tensor& ends);
 
 /// Whether products of matrices of these widths run without waiting for the host, so that they can be
-/// recorded (device_graph.hpp). That holds for bf16 on GPUs that LibTorch's grouped kernel supports.
+/// recorded (device_graph.hpp). That holds for bf16 on GPUs of compute capability 9.0, and on those of 10.0
+/// where LibTorch's kernel is found to be right.
 bool grouped_on_device(at::Device device, at::ScalarType type, std::initializer_list<std::int64_t> widths);
 
 }  // namespace fomoe::trainer

@@ -107,6 +107,7 @@ TrainingOptions training_options(const RunRequest& request) {
     throw UsageError("trainer.cuda_graph: got on, but " + refused +
                      "; expected auto or off; for example --set trainer.cuda_graph=auto");
   }
+  if (cuda && settings.cuda_graph == "auto") options.kernel_by_kernel = refused;
   options.launches = settings.cuda_graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
   return options;
 }

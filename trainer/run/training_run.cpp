@@ -90,6 +90,8 @@ class Run {
     if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
     if (rendezvous_ && !request.paced) compare_weights();
     if (!request.checkpoints.empty()) resume();
+    if (speaks() && !options_.kernel_by_kernel.empty())
+      out_ << "each kernel is launched by the host, which takes longer: " << options_.kernel_by_kernel << '\n';
     if (speaks() && !absent_.none())
       out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
     stream_.emplace(*executor_, rendezvous_ ? &*rendezvous_ : nullptr, plan_, first_round_, leads_site());
@@ -382,6 +384,7 @@ std::optional<TrainingResult> train(const RunRequest& request, std::ostream& pro
   at::set_num_threads(request.threads > 0 ? request.threads : default_threads());
   // See measure_profile(): products of denormal numbers are slow. Set before the first parallel region.
   at::globalContext().setFlushDenormal(true);
+  use_deterministic_algorithms(request.settings.deterministic);
   const CpuWatch watch;
   std::optional<TrainingResult> result = Run(request, progress, terminal).run();
   if (result) {

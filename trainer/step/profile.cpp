@@ -248,6 +248,8 @@ StepProfile measure_profile(const ProfileOptions& options, std::ostream& progres
   profile.measured_at = utc_now();
   progress << profile.device_name << ", " << profile.threads << " threads, " << profile.dtype << ", "
            << profile.versions << (options.launches == Launches::by_graph ? ", CUDA graphs" : "") << '\n';
+  if (const std::string refused = cuda ? graph_refused(options) : ""; !refused.empty())
+    progress << "each kernel is launched by the host, which takes longer: " << refused << '\n';
 
   const std::size_t all = options.micro_batch_sequences.size() * options.local_experts.size();
   for (const std::int64_t sequences : options.micro_batch_sequences) {

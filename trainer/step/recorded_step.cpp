@@ -74,7 +74,7 @@ std::string recording_refused(const costmodel::ModelShape& shape, at::Device dev
   // The matrix products of a dense model never synchronise with the host.
   if (shape.experts > 0 && !grouped_on_device(device, dtype, {shape.d_model, shape.d_expert})) {
     return "the matrix products of the experts synchronise with the host; CUDA graphs need bf16, widths that "
-           "are multiples of 8, and a GPU of compute capability 9.0";
+           "are multiples of 8, and a GPU of compute capability 9.0 or 10.0";
   }
   return {};
 }

@@ -149,6 +149,10 @@ constexpr Key kRunKeys[] = {
      "use of CUDA graphs; on: a step is recorded once and launched as a whole; off: kernel by kernel; auto: "
      "on if possible",
      "\"off\""},
+    {"trainer", "deterministic", Kind::boolean, "false", "",
+     "true: only algorithms that give the same bits each time, so that a resumed run on a GPU equals one that "
+     "was not interrupted; slower for long sequences",
+     "true"},
     {"trainer", "initial_weights", Kind::text, "", "random weights",
      "folder of a model that `fomoe-train export` wrote, relative to this file; training starts from it",
      "\"exported\""},

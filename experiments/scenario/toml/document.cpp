@@ -173,13 +173,16 @@ std::string as_written(const toml::node& node) {
 Document Document::read(const std::string& path, const std::string& what, const std::string& example_path) {
   Document document;
   document.path_ = path == "-" ? "stdin" : path;
-  const std::string text = content_of(path, what, example_path);
+  std::string text = content_of(path, what, example_path);
   if (const std::size_t first = text.find_first_not_of(" \t\r\n");
       first != std::string::npos && text[first] == '{') {
     JsonTable json = table_of_json(document.path_, text);
-    document.root_ = std::move(json.table);
-    document.lines_ = std::move(json.lines);
-    return document;
+    if (json.scenario_of_run.empty()) {
+      document.root_ = std::move(json.table);
+      document.lines_ = std::move(json.lines);
+      return document;
+    }
+    text = std::move(json.scenario_of_run);
   }
   if (const auto excess = excess_in_toml(text)) fail_parse(document.path_, text, excess->line, excess->what);
   try {

@@ -73,7 +73,8 @@ class Converter {
       return insert_value(value.get<double>());
     if (value.is_number_integer()) return insert_value(value.get<std::int64_t>());
     if (value.is_number()) return insert_value(value.get<double>());
-    fail(fmt::format("{}:{}", path_, lines_.at(key)), key, "null", "a value, or no such key",
+    fail(fmt::format("{}:{}", path_, lines_.at(key)), key, "null",
+         "a value, or no such key (the scenario of a run's report is read from the report itself)",
          "\"local_steps\": 32");
   }
 
@@ -82,6 +83,19 @@ class Converter {
   std::size_t position_ = 0;
   std::map<std::string, unsigned> lines_;
 };
+
+/// The scenario in the report of a run, as text in TOML.
+std::string scenario_of_run(const std::string& path, const Json& report) {
+  const auto refuse = [&](const std::string& got) {
+    fail(path + ":1", "run report", got, "a scenario, or the report of a run whose scenario names no files",
+         "fomoe validate " + path);
+  };
+  const Json run = report.value("run", Json::object());
+  if (!run.is_object() || !run.contains("scenario_toml") || !run["scenario_toml"].is_string())
+    refuse("a report without the scenario's text, which only measured runs have");
+  if (!run.value("files", Json::object()).empty()) refuse("a run whose scenario names files");
+  return run["scenario_toml"].get<std::string>();
+}
 
 }  // namespace
 
@@ -100,6 +114,10 @@ JsonTable table_of_json(const std::string& path, const std::string& text) {
     refuse(0, "a number that is too large");
   }
   JsonTable result;
+  if (json.is_object() && json.value("schema", Json()) == "fomoe.run/1") {
+    result.scenario_of_run = scenario_of_run(path, json);
+    return result;
+  }
   Converter converter(path, text);
   converter.add(json, "", result.table);
   result.lines = std::move(converter).lines();

@@ -56,6 +56,24 @@ TEST_CASE("mistakes in JSON have the line of the key") {
   CHECK(run_in(folder.path(), "fomoe simulate u.json").err.starts_with("u.json:2: model.preset: got null"));
 }
 
+TEST_CASE("the report of a measured run stands for its scenario") {
+  const std::string report = source_dir() + "/experiments/measured/h100-unpadded/training/report.json";
+  const Ran ran = run_in("/", "fomoe simulate " + report + " --set strategy.local_steps=4 --output -");
+  CHECK(ran.exit_status == 0);
+  const auto answer = nlohmann::json::parse(ran.out);
+  CHECK(answer["scenario"]["model"]["name"] == "medium");
+  CHECK(answer["scenario"]["strategy"]["local_steps"] == 4);
+  const Folder folder;
+  write_all(folder / "simulated.json", ran.out);
+  const Ran simulated = run_in(folder.path(), "fomoe simulate simulated.json");
+  CHECK(simulated.exit_status == 2);
+  CHECK(simulated.err.starts_with("simulated.json:1: run report: got a report without the scenario's text"));
+  write_all(folder / "files.json",
+            R"({"schema": "fomoe.run/1", "run": {"scenario_toml": "a = 1", "files": {"p.json": ""}}})");
+  CHECK(run_in(folder.path(), "fomoe simulate files.json").err.starts_with(
+      "files.json:1: run report: got a run whose scenario names files"));
+}
+
 TEST_CASE("all mistakes of a scenario are told at once, in the order of its lines") {
   const Folder folder;
   write_all(

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "tests/trainer/run/training_case.hpp"
+#include "trainer/device/device_info.hpp"
 #include "trainer/execution/checkpoints.hpp"
 
 using namespace fomoe::trainer;
@@ -78,6 +79,64 @@ TEST_CASE(
       CHECK(at::equal(resumed.weights(node), whole.weights(node)));
     (void)!std::system(("rm -r " + directory).c_str());
   }
+}
+
+TEST_CASE("payloads in int8, int4 and top-k train on a GPU as on a CPU, all sites alike") {
+  for (const costmodel::WireFormat& wire :
+       {costmodel::plain_format(costmodel::ElementType::int8),
+        costmodel::plain_format(costmodel::ElementType::int4),
+        costmodel::top_k_format(costmodel::ElementType::fp32, 0.25, 12)}) {
+    CAPTURE(wire.bytes_per_element());
+    costmodel::Scenario scenario = training_scenario(wire.sparse() ? "sparse_loco" : "diloco", 2);
+    scenario.strategy.wire = wire;
+    Training cpu(scenario, real_options()), gpu(scenario, on_gpu());
+    const at::Tensor start = cpu.weights(0).clone();
+    cpu.run();
+    gpu.run();
+    for (const costmodel::NodeId node : cpu.executor.hosted())
+      CHECK(gpu.transport.traffic(node).total_sent() == cpu.transport.traffic(node).total_sent());
+    // A code that is rounded the other way differs by 1/7 of the largest value of its block with int4.
+    const at::Tensor moved = cpu.weights(0) - start;
+    CHECK(((gpu.weights(0).cpu() - cpu.weights(0)).norm() / moved.norm()).item<double>() < 0.2);
+    if (!wire.sparse()) CHECK(at::equal(gpu.weights(0), gpu.weights(1)));
+  }
+}
+
+TEST_CASE("layers that a GPU computes again give the training that keeps their activations") {
+  costmodel::Scenario scenario = training_scenario("diloco", 2);
+  TrainingOptions options = on_gpu();
+  options.launches = Launches::by_host;
+  Training keeps(scenario, options);
+  scenario.gpus.activation_checkpointing = true;
+  Training again(scenario, options);
+  keeps.run();
+  again.run();
+  CHECK(((again.weights(0) - keeps.weights(0)).norm() / keeps.weights(0).norm()).item<double>() < 1e-3);
+}
+
+// Sequences so long that the backward pass of attention adds with atomic operations unless it is told not to.
+TEST_CASE("with deterministic algorithms, long sequences too resume on a GPU to the bits of a whole run") {
+  use_deterministic_algorithms(true);
+  costmodel::Scenario scenario = random_experts();
+  scenario.model.sequence_length = 2048;
+  scenario.workload.tokens = 12 * 8 * scenario.model.sequence_length;
+  const std::string directory = "/tmp/fomoe-gpu-deterministic-" + std::to_string(::getpid());
+  Training whole(scenario, on_gpu(at::kBFloat16));
+  whole.run(2);
+  {
+    Checkpoints checkpoints(directory, {});
+    checkpoints.save(whole.executor, 2);
+    checkpoints.wait();
+  }
+  whole.run();
+  Training resumed(scenario, on_gpu(at::kBFloat16));
+  Checkpoints(directory, {}).load(resumed.executor, 2);
+  resumed.next_round = 2;
+  resumed.run();
+  for (const costmodel::NodeId node : whole.executor.hosted())
+    CHECK(at::equal(resumed.weights(node), whole.weights(node)));
+  (void)!std::system(("rm -r " + directory).c_str());
+  use_deterministic_algorithms(false);
 }
 
 // The steps are so long that the host queues a recorded one in a small part of its time.
