@@ -91,7 +91,8 @@ class Run {
     if (rendezvous_ && !request.paced) compare_weights();
     if (!request.checkpoints.empty()) resume();
     if (speaks() && !options_.kernel_by_kernel.empty())
-      out_ << "each kernel is launched by the host, which takes longer: " << options_.kernel_by_kernel << '\n';
+      out_ << "each kernel is launched by the host, which takes longer: " << options_.kernel_by_kernel
+           << '\n';
     if (speaks() && !absent_.none())
       out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
     stream_.emplace(*executor_, rendezvous_ ? &*rendezvous_ : nullptr, plan_, first_round_, leads_site());

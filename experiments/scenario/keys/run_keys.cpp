@@ -150,7 +150,8 @@ constexpr Key kRunKeys[] = {
      "on if possible",
      "\"off\""},
     {"trainer", "deterministic", Kind::boolean, "false", "",
-     "true: only algorithms that give the same bits each time, so that a resumed run on a GPU equals one that "
+     "true: only algorithms that give the same bits each time, so that a resumed run on a GPU equals one "
+     "that "
      "was not interrupted; slower for long sequences",
      "true"},
     {"trainer", "initial_weights", Kind::text, "", "random weights",

@@ -10,8 +10,8 @@ namespace fomoe::scenario {
 struct JsonTable {
   toml::table table;
   std::map<std::string, unsigned> lines;  // line of each dotted key
-  /// The text of the scenario in TOML, if the file is the report of a measured run. The other members are then
-  /// empty.
+  /// The text of the scenario in TOML, if the file is the report of a measured run. The other members are
+  /// then empty.
   std::string scenario_of_run;
 };
 

@@ -323,12 +323,12 @@ TEST_CASE("the paper's bytes of fig-exp1 follow from its equations") {
 
 TEST_CASE("the saving of skip-token is compared with the ideal one of its own ghost share") {
   const json document = reproduced("fig-skip-throughput");
-  REQUIRE(document["rows"].size() >= 3);
+  REQUIRE(document["rows"].size() == 5);  // 16, 8, 4, 2 and 1 experts, 4 sequences
   CHECK(document["rows"][0]["ghost_share"] == 0);
   CHECK(document["rows"][0]["speedup"] == 1);
   for (const json& row : document["rows"]) {
-    // d = 512, 4 layers: experts have 50.33 of 85.13 MFLOP of a token without ghosts.
-    const double saved = 50.331648 / 85.131264 * row["ghost_share"].get<double>();
-    CHECK(near(row["ideal_speedup"], 1 / (1 - saved), 1e-6));
+    // 16 layers: experts took 4.158 of 25.91 ms
+    const double saved = 4.158 / 25.91 * row["ghost_share"].get<double>();
+    CHECK(near(row["ideal_speedup"], 1 / (1 - saved), 1e-3));
   }
 }

@@ -70,8 +70,8 @@ TEST_CASE("the report of a measured run stands for its scenario") {
   CHECK(simulated.err.starts_with("simulated.json:1: run report: got a report without the scenario's text"));
   write_all(folder / "files.json",
             R"({"schema": "fomoe.run/1", "run": {"scenario_toml": "a = 1", "files": {"p.json": ""}}})");
-  CHECK(run_in(folder.path(), "fomoe simulate files.json").err.starts_with(
-      "files.json:1: run report: got a run whose scenario names files"));
+  CHECK(run_in(folder.path(), "fomoe simulate files.json")
+            .err.starts_with("files.json:1: run report: got a run whose scenario names files"));
 }
 
 TEST_CASE("all mistakes of a scenario are told at once, in the order of its lines") {
