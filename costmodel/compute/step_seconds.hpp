@@ -3,6 +3,7 @@
 #include "costmodel/inputs/site_gpus.hpp"
 #include "costmodel/inputs/step_profile.hpp"
 #include "costmodel/math/lanes.hpp"
+#include "costmodel/model/site_model.hpp"
 
 namespace fomoe::costmodel {
 
@@ -27,12 +28,6 @@ template <class V>
 V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& share_of_peak, const V& peak_flops,
                       const V& gpus_per_site) {
   return flops_per_token * tokens / (share_of_peak * peak_flops * gpus_per_site);
-}
-
-/// 1 where a step has more than one micro-batch, else 0.
-template <class V>
-V several(const V& micro_batches) {
-  return ceil_of(V(1.0 - min_of(V(1.0 / micro_batches), constant<V>(1))));
 }
 
 /// Time of forward and backward passes from the profile of one GPU. Each replica processes its part of the

@@ -155,6 +155,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
     SiteLoad<V> load{gpus[i], constant<V>(0), constant<V>(0), executed_experts(site.site, local_experts),
                      constant<V>(0)};
     keep(load, residency_of(method, fixed.sharding), fixed, axes, held_share);
+    load.gradient_bytes =
+        gradient_bytes(site.site, V(ceil_of(V(axes.global_batch_sequences / axes.sites)) / gpus[i]));
     const V gpu_bytes = bytes_of_fullest_gpu(site.site, load);
     const double available = site.site.gpus.gpu_memory_bytes;
     const V full = gpu_bytes * fullness(1, available);

@@ -128,9 +128,9 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
 }
 
 Provenance memory_provenance(const Scenario& scenario) {
-  std::string text = "18 B per parameter plus the outer state";
-  if (scenario.gpus.outer_state_on == OuterStateOn::host)
-    text = "18 B per parameter; the outer state is in host memory";
+  std::string text = std::to_string(14 + std::lround(site_load(scenario, 0).gradient_bytes)) + " B per parameter";
+  text += scenario.gpus.outer_state_on == OuterStateOn::host ? "; the outer state is in host memory"
+                                                             : " plus the outer state";
   if (scenario.gpus.count > 1)
     text += ", distributed over the " + std::to_string(scenario.gpus.count) + " GPUs of a site";
   const double micro_batch = replica_micro_batch(site_model(scenario), site_load(scenario, 0));

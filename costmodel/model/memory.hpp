@@ -13,14 +13,15 @@
 namespace fomoe::costmodel {
 
 /// Memory in bytes for mixed-precision AdamW. Weights, master weights, moments and gradients have
-/// 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint"). The outer state is the parameters
+/// 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint"); with step times of fomoe-train in
+/// bf16 and one micro-batch in a step, gradients have 2 B. The outer state is the parameters
 /// before the round (4 B) and a momentum (4 B).
 template <class V>
 struct MemoryOf {
   V weights = constant<V>(0);           // 2 B per parameter
   V master_weights = constant<V>(0);    // 4 B per parameter
   V moments = constant<V>(0);           // 8 B per parameter with AdamW
-  V gradients = constant<V>(0);         // 4 B per parameter
+  V gradients = constant<V>(0);         // 4 B per parameter, or 2 B
   V outer_state = constant<V>(0);       // 8 B per parameter if the method has outer state on the device
   V gathered_weights = constant<V>(0);  // ZeRO 3: 2 B per parameter of the layer in computation
   V activations = constant<V>(0);       // of one micro-batch; 0 if its size is not given
@@ -43,7 +44,7 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
   const V sharded = parameters / degree;
   MemoryOf<V> memory;
   memory.weights = 2.0 * (gpus.zero_stage >= 3 ? sharded : parameters);
-  memory.gradients = 4.0 * (gpus.zero_stage >= 2 ? sharded : parameters);
+  memory.gradients = load.gradient_bytes * (gpus.zero_stage >= 2 ? sharded : parameters);
   memory.master_weights = 4.0 * sharded;
   memory.moments = model.moment_bytes_per_parameter * sharded;
   if (gpus.outer_state_on == OuterStateOn::device) {
@@ -55,7 +56,7 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
   if (gpus.sharded > 1 && gpus.zero_stage == 3 && !model.shards_all_gpus)
     memory.gathered_weights = 2.0 * largest_layer_parameters(model, load);
   memory.gathered_weights += 2.0 * whole * load.gathered_weights_share;
-  memory.gradients += 4.0 * whole * load.gathered_gradients_share;
+  memory.gradients += load.gradient_bytes * whole * load.gathered_gradients_share;
   memory.activations = activation_bytes(model, load, micro_batch_sequences, stage);
   return memory;
 }

@@ -72,6 +72,18 @@ double sequences_per_pass_and_gpu(const Scenario& scenario) {
          (gpus.tensor_parallel * gpus.pipeline_parallel);
 }
 
+namespace {
+
+/// fomoe-train keeps the gradients of a step of one micro-batch as the backward pass leaves them, in 16 bits.
+double gradient_bytes_of_one_pass(const Scenario& scenario) {
+  const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
+  if (profiled == nullptr || profiled->profile.dtype != "bf16") return 4;
+  const auto& origin = profiled->profile.origin;
+  return !origin || origin->kind == "fomoe-train" ? 2 : 4;
+}
+
+}  // namespace
+
 SiteModel site_model(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;
   SiteModel model;
@@ -96,6 +108,7 @@ SiteModel site_model(const Scenario& scenario) {
   if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
       profiled != nullptr && profiled->profile.synchronisation)
     model.outer_step_s_per_parameter = profiled->profile.synchronisation->outer_step_s_per_parameter;
+  model.gradient_bytes_of_one_pass = gradient_bytes_of_one_pass(scenario);
   model.outer_state_of_embedding = !scenario.strategy.method->own_embedding;
   if (scenario.strategy.method->residency == Residency::sharded_gathered) {
     model.shards_all_gpus = true;
@@ -118,6 +131,10 @@ SiteLoad<double> site_load(const Scenario& scenario, double sequences) {
   load.executed_experts =
       executed_experts(site_model(scenario), static_cast<double>(local_experts(scenario)));
   load.sequences = sequences;
+  load.gradient_bytes = gradient_bytes(
+      site_model(scenario),
+      std::ceil(static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites()) /
+          scenario.gpus.count);
   const double sites = scenario.sites();
   keep(load, residency_of(*scenario.strategy.method, scenario.strategy.sharding), fixed, axes_of(scenario),
        effective_overlap(scenario) / sites);

@@ -17,6 +17,8 @@ struct SiteModel {
   double micro_batch_sequences = 0;  // from the scenario or the profile; 0: not given
   double outer_bytes_per_parameter = 0, moment_bytes_per_parameter = 8;
   bool outer_state_of_embedding = true;
+  /// Bytes of a gradient in a step of one micro-batch. Sums over several micro-batches have 4.
+  double gradient_bytes_of_one_pass = 4;
   double outer_step_s_per_parameter = 0;                   // measured by the profile; 0: not measured
   double encoded_differences = 1, encoded_parameters = 0;  // see Method
   /// All data-parallel GPUs of a site shard the model (fsdp), whatever gpus.sharded says.
@@ -45,7 +47,22 @@ struct SiteLoad {
   V site_stages = constant<V>(1), site_stage = constant<V>(0), batch_sequences = constant<V>(0);
   V gathered_weights_share = constant<V>(0);    // share of the weights that a step gathers in addition
   V gathered_gradients_share = constant<V>(0);  // the same of gradients
+  V gradient_bytes = constant<V>(4);            // of a parameter, see gradient_bytes()
 };
+
+/// 1 where a step has more than one micro-batch, else 0.
+template <class V>
+V several(const V& micro_batches) {
+  return ceil_of(V(1.0 - min_of(V(1.0 / micro_batches), constant<V>(1))));
+}
+
+/// Bytes of the gradient of a parameter in a step with this many sequences for each GPU.
+template <class V>
+V gradient_bytes(const SiteModel& model, const V& sequences) {
+  if (model.gradient_bytes_of_one_pass == 4) return constant<V>(4);
+  return model.gradient_bytes_of_one_pass +
+         (4 - model.gradient_bytes_of_one_pass) * several(V(sequences / model.micro_batch_sequences));
+}
 
 /// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is
 /// active_experts, and the site holds N_le of the N_e experts of the layer.
