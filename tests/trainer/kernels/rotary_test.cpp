@@ -45,7 +45,16 @@ TEST_CASE("rotated heads are those of rope.hpp, and so is the projection's gradi
   const auto got = values_and_gradient(rotated_heads, test);
   const auto wanted = values_and_gradient(rotated_heads_of_operators, test);
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(largest_difference(got[i], wanted[i]) < 1e-14);
-  CHECK(got[2].data_ptr() != got[0].data_ptr());
+}
+
+TEST_CASE("q and k are rotated where they are, and v stays: nothing of their size is allocated") {
+  const Case test(at::kFloat);
+  const at::Tensor projection = test.projection.clone();
+  const Heads out = rotated_heads(projection, test.table());
+  CHECK(out.q.data_ptr() == projection.select(2, 0).data_ptr());
+  CHECK(out.k.data_ptr() == projection.select(2, 1).data_ptr());
+  CHECK(at::equal(projection.select(2, 2), test.projection.select(2, 2)));
+  CHECK(!at::equal(projection.select(2, 0), test.projection.select(2, 0)));
 }
 
 TEST_CASE("gradients that nobody gives are zeros: of q alone, k and v get none") {
@@ -81,9 +90,9 @@ TEST_CASE("any size of team, single elements or packs of 4: the same bytes as on
   const RotaryTable table = test.table();
   const auto run = [&](const auto& team, const auto& pack, std::vector<at::Tensor>& out) {
     constexpr int kPack = std::decay_t<decltype(pack)>::value;
-    Rotary forward{test.projection.data_ptr(),
-                   out[0].data_ptr(),
-                   out[1].data_ptr(),
+    Rotary forward{out[0].data_ptr(),
+                   nullptr,
+                   nullptr,
                    nullptr,
                    table.cos.data_ptr(),
                    table.sin.data_ptr(),
@@ -92,7 +101,7 @@ TEST_CASE("any size of team, single elements or packs of 4: the same bytes as on
                    3,
                    4};
     const at::Tensor d_v = test.d_v.contiguous();
-    Rotary backward{out[2].data_ptr(),
+    Rotary backward{out[1].data_ptr(),
                     test.d_q.data_ptr(),
                     test.d_k.data_ptr(),
                     d_v.data_ptr(),
@@ -107,16 +116,15 @@ TEST_CASE("any size of team, single elements or packs of 4: the same bytes as on
       rotary_token_backward<float, kPack>(team, backward, token);
     }
   };
-  const auto empty = [&] {
-    return std::vector<at::Tensor>{at::full_like(test.d_q, NAN), at::full_like(test.d_k, NAN),
-                                   at::full_like(test.projection, NAN)};
+  const auto fresh = [&] {
+    return std::vector<at::Tensor>{test.projection.clone(), at::full_like(test.projection, NAN)};
   };
-  std::vector<at::Tensor> alone = empty();
+  std::vector<at::Tensor> alone = fresh();
   run(Alone{}, std::integral_constant<int, 1>{}, alone);
   for (const int size : {2, 5, 32}) {
     CAPTURE(size);
     const auto check = [&](const auto& pack) {
-      std::vector<at::Tensor> out = empty();
+      std::vector<at::Tensor> out = fresh();
       ThreadTeam team(size);
       team.run([&](const ThreadTeam::Member& member) { run(member, pack, out); });
       for (std::size_t i = 0; i < out.size(); ++i) CHECK(at::equal(out[i], alone[i]));

@@ -11,13 +11,13 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// projection [B, S, 3, H, h]. Runs the forward pass if v is undefined, otherwise the backward pass.
+/// projection [B, S, 3, H, h]. Runs the forward pass if q, k and v are undefined, otherwise the backward pass.
 void run(const at::Tensor& projection, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
          const at::Tensor& cos, const at::Tensor& sin) {
   const bool backward = v.defined();
   const Rotary arguments{projection.data_ptr(),
-                         q.data_ptr(),
-                         k.data_ptr(),
+                         backward ? q.data_ptr() : nullptr,
+                         backward ? k.data_ptr() : nullptr,
                          backward ? v.data_ptr() : nullptr,
                          cos.const_data_ptr(),
                          sin.const_data_ptr(),
@@ -47,10 +47,8 @@ struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
   static variable_list forward(AutogradContext* context, const at::Tensor& projection, const at::Tensor& cos,
                                const at::Tensor& sin) {
     context->save_for_backward({cos, sin});
-    const at::Tensor v = projection.select(2, 2);
-    const at::Tensor q = at::empty(v.sizes(), v.options()), k = at::empty(v.sizes(), v.options());
-    run(projection, q, k, {}, cos, sin);
-    return {q, k, v};
+    run(projection, {}, {}, {}, cos, sin);
+    return {projection.select(2, 0), projection.select(2, 1), projection.select(2, 2)};
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();

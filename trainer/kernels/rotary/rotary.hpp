@@ -1,7 +1,9 @@
 // Applies rotary positions to q and k directly from the output of the projection that computes q, k and v
 // together.
 //
-// In the forward pass, q and k are read and written once, and v stays where it is. In the backward pass, the
+// In the forward pass, q and k are read and written once, in their places in the projection, whose own values
+// nobody needs afterwards: attention keeps the rotated ones, and the product that made the projection keeps its
+// factors. New tensors for q and k would cost 2·d_model elements per token and layer. In the backward pass, the
 // gradients of q, k and v are read once and written to their places in the projection's gradient. Autograd's
 // views would instead clear and add three tensors of that size.
 //
@@ -15,9 +17,10 @@
 namespace fomoe::trainer {
 
 struct Heads {
-  at::Tensor q, k, v;  // [B, S, H, h]; q and k contiguous, v a view of the projection
+  at::Tensor q, k, v;  // [B, S, H, h], views of the projection if it was rotated in place
 };
 
+/// Rotates q and k in place: `projection` must not be used afterwards.
 /// `projection` [B, S, 3, H, h] is contiguous and holds q, k and v; h is even. `table` has S positions and
 /// the dtype of the projection. The result is differentiable in the projection.
 Heads rotated_heads(const at::Tensor& projection, const RotaryTable& table);

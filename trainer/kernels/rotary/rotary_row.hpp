@@ -6,7 +6,8 @@
 namespace fomoe::trainer {
 
 /// qkv [tokens, 3, heads, 2·half], cos and sin [positions, half], q, k and v [tokens, heads, 2·half], all of
-/// one type T. Token t is at position t mod positions. Only the backward pass uses v.
+/// one type T. Token t is at position t mod positions. Only the backward pass uses q, k and v: the gradients
+/// of q and k, which the forward pass rotates in their places in qkv, and of v.
 struct Rotary {
   void *qkv, *q, *k, *v;
   const void *cos, *sin;
@@ -27,21 +28,20 @@ FOMOE_DEVICE void rotate(const Pack<T, W>& a, const Pack<T, W>& b, const Pack<T,
   }
 }
 
-/// Writes the rotated q and k of a token from qkv.
+/// Rotates the q and k of a token in their places in qkv.
 template <class T, int W, class Team>
 FOMOE_DEVICE void rotary_token(const Team& team, const Rotary& a, std::int64_t token) {
   const std::int64_t position = token % a.positions * a.half, width = a.heads * a.half;
   const T *cos = static_cast<const T*>(a.cos) + position, *sin = static_cast<const T*>(a.sin) + position;
-  const T* in = static_cast<const T*>(a.qkv) + token * 6 * width;
+  T* own = static_cast<T*>(a.qkv) + token * 6 * width;
   // i counts the pairs of q's heads, then the pairs of k's. The first elements of two heads are 2·half apart.
   own_packs<W>(team, 2 * width, [&](std::int64_t i) {
     const std::int64_t pair = i % a.half, at = 2 * i - pair;
     Pack<T, W> out_a, out_b;
-    rotate<T, W>(load<W>(in + at), load<W>(in + at + a.half), load<W>(cos + pair), load<W>(sin + pair), 1,
+    rotate<T, W>(load<W>(own + at), load<W>(own + at + a.half), load<W>(cos + pair), load<W>(sin + pair), 1,
                  out_a, out_b);
-    T* out = static_cast<T*>(i < width ? a.q : a.k) + token * 2 * width + (i < width ? at : at - 2 * width);
-    store<W>(out, out_a);
-    store<W>(out + a.half, out_b);
+    store<W>(own + at, out_a);
+    store<W>(own + at + a.half, out_b);
   });
 }
 
