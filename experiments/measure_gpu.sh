@@ -95,10 +95,10 @@ peer() {  # MODEL FILE OPTION…: takes a profile with the Python twin
 }
 
 # Each stage has a name, a limit in seconds, and a function run_NAME whose first argument is the folder for its files. The
-# most important stages come first; the last three take the longest. The limits add up to more than the budget, since few
+# most important stages come first: the tests, a step beside that of torch.compile, trainings, and what no card has shown yet. The limits add up to more than the budget, since few
 # stages reach theirs.
-stages=(tests:60 graph:30 small:30 medium:60 shared4:40 shared2:40 trainings:200 whole:60 large:60 xl:60 xxl:60 skip:40 eager:40
-        kernels:90 compiled:150 kernel_times:60 skip_peer:60 rates:30 library:30 composition:60 compiled16:200 sanitizer:300)
+stages=(tests:60 medium:60 compiled:150 small:30 shared4:40 shared2:40 trainings:200 whole:60 skip_peer:60 kernel_times:60 sanitizer:240
+        kernels:90 large:60 xl:60 xxl:60 skip:40 eager:40 graph:30 rates:30 library:30 composition:60 compiled16:200)
 run_tests() {
   "$bin/test_gpu"
   local status=$?
@@ -165,12 +165,12 @@ run_skip_peer() {
     peer medium "$1/medium-skip-$form.json" --mode eager --experts $form --skip-token --local-experts "$(experts medium)" --micro-batch-sequences 1 || return
   done
 }
-run_sanitizer() {  # checks the tests of our kernels for invalid memory accesses and for races in shared memory
+run_sanitizer() {  # checks the tests of our kernels for races in shared memory, uninitialised memory, barriers and invalid accesses
   local tool tests slow=
   [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here"; return 0; }
-  for tool in memcheck racecheck; do
-    [ $tool = memcheck ] || slow="top-k*"
+  for tool in racecheck initcheck synccheck memcheck; do
+    [ $tool = memcheck ] && slow= || slow="top-k*"
     for tests in "--test-case=routing*" "--source-file=*rows*,*norm*,*rotary*,*codec*,*outer_step*,*adam*"; do
       echo "$tool $tests:"
       # racecheck takes minutes for the tests of top-k

@@ -128,7 +128,8 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
 }
 
 Provenance memory_provenance(const Scenario& scenario) {
-  std::string text = std::to_string(14 + std::lround(site_load(scenario, 0).gradient_bytes)) + " B per parameter";
+  std::string text =
+      std::to_string(14 + std::lround(site_load(scenario, 0).gradient_bytes)) + " B per parameter";
   text += scenario.gpus.outer_state_on == OuterStateOn::host ? "; the outer state is in host memory"
                                                              : " plus the outer state";
   if (scenario.gpus.count > 1)

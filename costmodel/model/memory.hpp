@@ -24,12 +24,26 @@ struct MemoryOf {
   V gradients = constant<V>(0);         // 4 B per parameter, or 2 B
   V outer_state = constant<V>(0);       // 8 B per parameter if the method has outer state on the device
   V gathered_weights = constant<V>(0);  // ZeRO 3: 2 B per parameter of the layer in computation
-  V activations = constant<V>(0);       // of one micro-batch; 0 if its size is not given
+  /// Of one micro-batch; 0 if its size is not given. See activations_beside_gradients().
+  V activations = constant<V>(0);
   [[nodiscard]] V total() const {
     return weights + master_weights + moments + gradients + outer_state + gathered_weights + activations;
   }
 };
 using MemoryBytes = MemoryOf<double>;
+
+/// Activations beside the gradients where a step is one pass of fomoe-train. Two moments may be the fullest.
+/// At the end of the forward pass, all activations exist, and of the gradients only that of the unembedding:
+/// it is computed there, in 2 B per element, or from several chunks of logits in 4 B while the 2 B of the
+/// next chunk are added. At the end of the backward pass, all gradients exist, and the activations of one
+/// layer.
+template <class V>
+V activations_beside_gradients(const SiteModel& model, const V& tokens, const V& activations,
+                               const V& gradients) {
+  const V chunks = tokens * model.logit_bytes_per_token / model.logit_chunk_bytes;
+  const V unembedding = model.table_elements * (2.0 + 4.0 * several(chunks));
+  return max_of(V(activations + unembedding - gradients), V(activations / max_of(model.layers, 1.0)));
+}
 
 /// Memory of one GPU of a pipeline stage, with micro-batches of `micro_batch_sequences` sequences. If this
 /// number is 0, activations are not counted.
@@ -58,6 +72,13 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
   memory.gathered_weights += 2.0 * whole * load.gathered_weights_share;
   memory.gradients += load.gradient_bytes * whole * load.gathered_gradients_share;
   memory.activations = activation_bytes(model, load, micro_batch_sequences, stage);
+  if (model.gradient_bytes_of_one_pass < 4) {
+    const V one_pass = (4.0 - load.gradient_bytes) / (4.0 - model.gradient_bytes_of_one_pass);
+    const V tokens = micro_batch_sequences * model.sequence_length;
+    memory.activations =
+        one_pass * activations_beside_gradients(model, tokens, memory.activations, memory.gradients) +
+        (1.0 - one_pass) * memory.activations;
+  }
   return memory;
 }
 

@@ -75,9 +75,13 @@ double sequences_per_pass_and_gpu(const Scenario& scenario) {
 namespace {
 
 /// fomoe-train keeps the gradients of a step of one micro-batch as the backward pass leaves them, in 16 bits.
+/// It divides no model among GPUs.
 double gradient_bytes_of_one_pass(const Scenario& scenario) {
   const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
+  const SiteGpus& gpus = scenario.gpus;
   if (profiled == nullptr || profiled->profile.dtype != "bf16") return 4;
+  const bool divided = gpus.tensor_parallel * gpus.pipeline_parallel * gpus.expert_parallel > 1;
+  if (divided || (gpus.sharded > 1 && gpus.zero_stage > 1)) return 4;
   const auto& origin = profiled->profile.origin;
   return !origin || origin->kind == "fomoe-train" ? 2 : 4;
 }

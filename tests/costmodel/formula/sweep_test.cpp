@@ -33,6 +33,8 @@ ProfiledCompute profile_for(const ModelShape& shape, bool skip_token) {
   ProfiledCompute compute;
   compute.micro_batch_sequences = 4;
   compute.profile.model = shape;
+  compute.profile.dtype = "bf16";  // memory depends on the number of micro-batches
+  compute.profile.synchronisation = SynchronisationTimes{{{ElementType::bf16, 3e9}}, 2e-9};
   for (const std::int64_t experts : {1, 2, 8}) {
     const auto n = static_cast<double>(experts);
     compute.profile.points.push_back(
@@ -60,7 +62,10 @@ Scenario random_context() {
   const int compute = *rc::gen::inRange(0, 4);
   if (compute == 1) scenario.compute = AssumedDevice{1e12, 0, 0.5};
   if (compute == 3) scenario.compute = AssumedDevice{1e12, 0.5, 0};
-  if (compute == 2) scenario.compute = profile_for(scenario.model, scenario.strategy.skip_token);
+  if (compute == 2) {
+    scenario.compute = profile_for(scenario.model, scenario.strategy.skip_token);
+    if (*rc::gen::arbitrary<bool>()) scenario.network.payload_bytes_per_s = 3e9;
+  }
   SiteGpus& gpus = scenario.gpus;
   gpus.sharded = one_of({1, 1, 2});
   gpus.zero_stage = one_of({1, 2, 3});

@@ -198,3 +198,33 @@ TEST_CASE("parallel degrees that do not divide are refused, and the message has 
         "compute.expert_parallel: got 8; expected a divisor of 4, the number of experts that a site holds in "
         "each layer; for example expert_parallel = 1");
 }
+
+TEST_CASE("one pass of fomoe-train in bf16: the fuller of two moments; several passes: sums in fp32") {
+  Scenario scenario = tests::ideal_scenario("ddp", 2);
+  scenario.workload.global_batch_sequences = 6;
+  const double whole = memory_per_gpu(scenario, 3).activations, all = parameters(scenario);
+  StepProfile profile;
+  profile.model = scenario.model;
+  profile.dtype = "bf16";
+  profile.points = {{3, scenario.model.experts, false, 0, {{1, 1, 1}}}};
+  scenario.compute = ProfiledCompute{profile, 3};
+  MemoryBytes memory = memory_per_gpu(scenario);
+  CHECK(memory.gradients == 2 * all);
+  CHECK(memory.total() ==
+        16 * all + whole / L);  // few tokens: the end of the backward pass is the fuller one
+  // Many tokens: at the end of the forward pass, 14 B per parameter, all activations, and the gradient of the
+  // unembedding; its logits are 3,000 · 10 · 100 · 2 B, less than a chunk.
+  scenario.workload.global_batch_sequences = 6000;
+  std::get<ProfiledCompute>(scenario.compute).micro_batch_sequences = 3000;
+  CHECK(memory_per_gpu(scenario).total() ==
+        doctest::Approx(14 * all + 1000 * whole + 2 * V * d).epsilon(1e-12));
+  // Two passes: the sums of the gradients have 4 B, and all exist when the second pass begins.
+  std::get<ProfiledCompute>(scenario.compute).micro_batch_sequences = 1500;
+  memory = memory_per_gpu(scenario);
+  CHECK(memory.gradients == 4 * all);
+  CHECK(memory.activations == doctest::Approx(500 * whole).epsilon(1e-12));
+  // Other programs, and fp32, keep gradients in 4 B.
+  std::get<ProfiledCompute>(scenario.compute).micro_batch_sequences = 3000;
+  std::get<ProfiledCompute>(scenario.compute).profile.dtype = "fp32";
+  CHECK(memory_per_gpu(scenario).gradients == 4 * all);
+}

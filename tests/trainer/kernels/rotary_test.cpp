@@ -90,16 +90,8 @@ TEST_CASE("any size of team, single elements or packs of 4: the same bytes as on
   const RotaryTable table = test.table();
   const auto run = [&](const auto& team, const auto& pack, std::vector<at::Tensor>& out) {
     constexpr int kPack = std::decay_t<decltype(pack)>::value;
-    Rotary forward{out[0].data_ptr(),
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   table.cos.data_ptr(),
-                   table.sin.data_ptr(),
-                   10,
-                   5,
-                   3,
-                   4};
+    Rotary forward{out[0].data_ptr(),    nullptr, nullptr, nullptr, table.cos.data_ptr(),
+                   table.sin.data_ptr(), 10,      5,       3,       4};
     const at::Tensor d_v = test.d_v.contiguous();
     Rotary backward{out[1].data_ptr(),
                     test.d_q.data_ptr(),

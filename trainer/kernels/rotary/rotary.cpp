@@ -11,7 +11,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// projection [B, S, 3, H, h]. Runs the forward pass if q, k and v are undefined, otherwise the backward pass.
+/// projection [B, S, 3, H, h]. Runs the forward pass if q, k and v are undefined, otherwise the backward
+/// pass.
 void run(const at::Tensor& projection, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
          const at::Tensor& cos, const at::Tensor& sin) {
   const bool backward = v.defined();

@@ -2,10 +2,10 @@
 // together.
 //
 // In the forward pass, q and k are read and written once, in their places in the projection, whose own values
-// nobody needs afterwards: attention keeps the rotated ones, and the product that made the projection keeps its
-// factors. New tensors for q and k would cost 2·d_model elements per token and layer. In the backward pass, the
-// gradients of q, k and v are read once and written to their places in the projection's gradient. Autograd's
-// views would instead clear and add three tensors of that size.
+// nobody needs afterwards: attention keeps the rotated ones, and the product that made the projection keeps
+// its factors. New tensors for q and k would cost 2·d_model elements per token and layer. In the backward
+// pass, the gradients of q, k and v are read once and written to their places in the projection's gradient.
+// Autograd's views would instead clear and add three tensors of that size.
 //
 // Sizes: B sequences, S positions, H heads, h elements in each head.
 //
