@@ -16,8 +16,8 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
 FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
-STAGES = ["tests", "graph", "small", "medium", "shared4", "shared2", "trainings", "whole", "large", "xl", "xxl", "skip", "eager", "kernels",
-          "compiled", "kernel_times", "skip_peer", "rates", "library", "composition", "compiled16", "sanitizer"]
+STAGES = ["tests", "graph", "medium", "compiled", "small", "shared4", "shared2", "trainings", "whole", "skip_peer", "kernel_times", "sanitizer",
+          "kernels", "large", "xl", "xxl", "skip", "eager", "rates", "library", "composition", "compiled16"]
 NO_PROFILES = ("rates.json", "kernels.json")
 
 # A program that writes the files it is asked for at once. For calls whose arguments contain $WHERE it runs
