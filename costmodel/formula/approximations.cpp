@@ -15,7 +15,7 @@ FormulaLimits limits_of(const Scenario& scenario) {
           steps_differ(scenario), !std::holds_alternative<GivenStepTime>(scenario.compute)};
 }
 
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links<double>& links) {
+bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links& links) {
   return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
          represents_sites(summary, platforms::links_differ(scenario.platform),
                           step_times_differ(scenario) ? 1.0 : 0.0, downlinks_slower(links)) == 1;
@@ -52,7 +52,7 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        const Links<double>& links, double updates_s, double round_s) {
+                                        const Links& links, double updates_s, double round_s) {
   std::vector<std::string> notes = not_in_closed_form(scenario);
   const auto local_steps = scenario.strategy.local_steps;
   const double last = steps_of_short_last_round(summary, static_cast<double>(local_steps));

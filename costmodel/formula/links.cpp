@@ -14,7 +14,7 @@ namespace {
 
 using platforms::Platform;
 
-Links<double> between(const Platform& platform, int from, int to) {
+Links between(const Platform& platform, int from, int to) {
   const platforms::Path& path = platform.path(from, to);
   return {platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
@@ -25,12 +25,12 @@ Links<double> between(const Platform& platform, int from, int to) {
 }
 
 // Whether no stage takes longer over `a` than over `b`.
-bool never_slower(const Links<double>& a, const Links<double>& b) {
+bool never_slower(const Links& a, const Links& b) {
   return a.port_bytes_per_s() >= b.port_bytes_per_s() && a.path_bytes_per_s >= b.path_bytes_per_s &&
          a.latency_s <= b.latency_s;
 }
 
-void add(std::vector<Links<double>>& list, const Links<double>& links) {
+void add(std::vector<Links>& list, const Links& links) {
   if (std::any_of(list.begin(), list.end(), [&](const auto& other) { return never_slower(links, other); }))
     return;
   std::erase_if(list, [&](const auto& other) { return never_slower(other, links); });
@@ -146,8 +146,8 @@ double star_s(const Platform& platform, double out_bytes, double back_bytes) {
   return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
 }
 
-LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
-  LinkSets<double> sets;
+LinkSets link_sets(const Scenario& scenario, const Platform& platform) {
+  LinkSets sets;
   if (const auto rate = scenario.network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
   sets.all = {platforms::kUnlimited, platforms::kUnlimited, platforms::kUnlimited, 0};
   for (int i = 0; i < platform.size(); ++i) {

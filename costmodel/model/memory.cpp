@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int64_t kMaxSequences = std::int64_t{1} << 40;
 
-MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad<double>& load, double micro_batch) {
+MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad& load, double micro_batch) {
   MemoryBytes fullest;
   for (int end = 0; end < pipeline_ends(model); ++end) {
-    const SiteLoad<double> at_end = at_end_of_pipeline(load, end == 1);
+    const SiteLoad at_end = at_end_of_pipeline(load, end == 1);
     for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
       const MemoryBytes gpu = memory_of_stage(model, at_end, stage, micro_batch);
       if (gpu.total() > fullest.total()) fullest = gpu;
@@ -56,7 +56,7 @@ MemoryBytes memory_per_gpu(const Scenario& scenario, double micro_batch_sequence
 
 MemoryBytes memory_per_site(const Scenario& scenario) {
   const SiteModel model = site_model(scenario);
-  const SiteLoad<double> load = site_load(scenario, 0);
+  const SiteLoad load = site_load(scenario, 0);
   MemoryBytes fullest;
   for (int end = 0; end < pipeline_ends(model); ++end) {
     const MemoryBytes site = memory_of_site(model, at_end_of_pipeline(load, end == 1));
@@ -67,7 +67,7 @@ MemoryBytes memory_per_site(const Scenario& scenario) {
 
 double host_bytes_per_site(const Scenario& scenario) {
   if (scenario.gpus.outer_state_on == OuterStateOn::device) return 0;
-  const SiteLoad<double> load = site_load(scenario, 0);
+  const SiteLoad load = site_load(scenario, 0);
   const SiteModel model = site_model(scenario);
   const double without = model.outer_state_of_embedding ? 0 : model.embedding_elements;
   return model.outer_bytes_per_parameter * (load.dense + load.experts - without);
@@ -110,7 +110,7 @@ double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer)
 std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario) {
   if (scenario.gpus.gpu_memory_bytes == 0 || scenario.model.opaque) return std::nullopt;
   const SiteModel model = site_model(scenario);
-  const SiteLoad<double> load = site_load(scenario, 0);
+  const SiteLoad load = site_load(scenario, 0);
   const auto fits = [&](std::int64_t sequences) {
     return fullest_stage(model, load, static_cast<double>(sequences)).total() <=
            scenario.gpus.gpu_memory_bytes;
