@@ -50,7 +50,7 @@ inline double represents_sites(const PlanSummary& summary, bool links_differ, do
     // The layers of a transfer do not wait for each other, and overtake each other if links differ.
     const bool by_layers = stage.hidden_unequally || stage.part_of_previous;
     const double wrong = stage.between == Between::any || by_layers
-                             ? std::max(steps_differ, links_differ ? 1 : 0)
+                             ? std::max(steps_differ, links_differ ? 1.0 : 0.0)
                              : (steps_differ * (links_differ ? one : drifts));
     represented *= one - runs * wrong;
     // Sites that have ended a direct exchange begin the next one, while others share their links with it.

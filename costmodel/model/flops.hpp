@@ -14,7 +14,7 @@ namespace fomoe::costmodel {
 ///              eq. "flops_per_token_st").
 enum class FlopsAccounting { mechanism, paper };
 
-struct FlopsOf {
+struct FlopsPerToken {
   double dense = 0;  // projections of attention, dense feed-forward parts, unembedding
   /// FLOPs of attention's scores and weighted values. They are 12·L·d·s for the paper's family of models,
   /// where L is the number of layers, d is d_model and s is the sequence length. Every pair of positions of a
@@ -25,7 +25,6 @@ struct FlopsOf {
   double router = 0;
   [[nodiscard]] double total() const { return dense + attention + expert + router; }
 };
-using FlopsPerToken = FlopsOf<double>;
 
 /// 2 FLOPs per parameter and token in the forward pass, 4 in the backward pass (Kaplan et al. 2020).
 inline constexpr double kTrainingFlopsPerParameter = 6;
@@ -40,12 +39,12 @@ FlopsPerToken full_replica_flops(const ModelShape& shape);
 
 /// FLOPs per token on a site that holds `local_experts` = N_le of N_e experts. `active_experts` = k is the
 /// largest number of experts that a token uses.
-inline FlopsOf partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
+inline FlopsPerToken partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
                                      double local_experts, bool skip_token, FlopsAccounting accounting) {
   // In a dense model, which has no experts, full.expert and full.router are 0, whatever these shares are.
   const double active_share = std::min(active_experts, local_experts) / std::max(active_experts, 1.0);
   const double local_share = local_experts / std::max(experts, 1.0);  // σ_st
-  FlopsOf flops;
+  FlopsPerToken flops;
   flops.dense = full.dense;
   flops.attention = full.attention;
   if (!skip_token) {
