@@ -40,31 +40,11 @@ inline double updated_parameters(const SiteModel& model, const SiteLoad& load) {
 
 /// Seconds of an outer step; 0 if it was not measured and the memory bandwidth is unknown. A measured one
 /// does not include payloads, which a measured rate has.
-inline double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const WireBytes& wire) {
-  const SiteGpus& gpus = model.gpus;
-  const double state = model.outer_bytes_per_parameter;
-  double seconds = state > 0 ? model.outer_step_s_per_parameter : 0;
-  if (model.outer_step_s_per_parameter == 0) {
-    if (gpus.memory_bytes_per_s == 0) return 0.0;
-    seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
-  }
-  if (gpus.outer_state_on == OuterStateOn::host) seconds += 2 * state / gpus.host_bytes_per_s;
-  const double tables =
-      stage_tables(model, load, 0) / static_cast<double>(gpus.tensor_parallel) / sharded_degree(model, load);
-  const double parameters = updated_parameters(model, load);
-  return seconds * (model.outer_state_of_embedding ? parameters : (parameters - tables));
-}
+double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const WireBytes& wire);
 
 /// Seconds in which the inner optimiser updates a replica of so many dense parameters and parameters of
 /// experts; 0 if the memory bandwidth is unknown. If sites update parts of it, the plan's operations have
 /// these shares of the time.
-inline double adam_seconds(const SiteModel& model, const SiteLoad& load, double dense, double experts) {
-  const SiteGpus& gpus = model.gpus;
-  if (gpus.memory_bytes_per_s == 0) return 0.0;
-  const double split = gpus.tensor_parallel * gpus.pipeline_parallel;
-  return (dense + experts / static_cast<double>(gpus.expert_parallel)) /
-         (split * sharded_degree(model, load)) *
-         (optimizer_bytes(model.moment_bytes_per_parameter) / gpus.memory_bytes_per_s);
-}
+double adam_seconds(const SiteModel& model, const SiteLoad& load, double dense, double experts);
 
 }  // namespace fomoe::costmodel

@@ -169,4 +169,31 @@ LinkSets link_sets(const Scenario& scenario, const Platform& platform) {
   return sets;
 }
 
+double stage_s(const Stage& stage, const Links& links) {
+  const double at_path_s = stage.pair_bytes / links.path_bytes_per_s;
+  const double latencies_s = stage.latency_hops * links.latency_s;
+  if (!stage.star) return latencies_s + std::max(stage.bytes / links.port_bytes_per_s(), at_path_s);
+  const auto one_way_s = [&](double at_first_bytes_per_s, double at_other_bytes_per_s) {
+    const double at_first_s = stage.bytes / at_first_bytes_per_s,
+                 at_other_s = stage.pair_bytes / at_other_bytes_per_s;
+    return std::max(std::max(at_first_s, at_other_s), at_path_s);
+  };
+  return latencies_s +
+         (1.0 - stage.out_share) * one_way_s(links.downlink_bytes_per_s, links.uplink_bytes_per_s) +
+         stage.out_share * one_way_s(links.uplink_bytes_per_s, links.downlink_bytes_per_s);
+}
+
+double sending_s(const Stage& stage, const LinkSets& sets) {
+  if (sets.sites == nullptr || stage.between == Between::any) return stage_s(stage, sets.all);
+  if (stage.between == Between::ring) {
+    double longest_s = 0;
+    for (const Links& hop : sets.ring) longest_s = std::max(longest_s, stage_s(stage, hop));
+    return longest_s;
+  }
+  const double bytes = stage.pair_bytes / sets.share;
+  return stage.between == Between::pairs
+             ? direct_exchange_s(*sets.sites, stage.latency_hops, bytes / std::max(1.0, stage.latency_hops))
+             : star_s(*sets.sites, stage.out_share * bytes, (1 - stage.out_share) * bytes);
+}
+
 }  // namespace fomoe::costmodel

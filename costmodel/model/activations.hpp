@@ -53,13 +53,7 @@ void count_activations(const ModelShape& shape, bool experts_here, SiteModel& mo
 /// Micro-batches whose activations a GPU keeps at the same time. A pipeline of P stages with the 1F1B
 /// schedule keeps P − i of n micro-batches in its stage i (Narayanan et al. 2021, section 2.2.1), GPipe all
 /// n. A pipeline inside a site is assumed to have at least as many micro-batches as stages.
-inline double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int stage) {
-  const double here = model.gpus.pipeline_parallel;
-  const double behind = here * (load.site_stages - load.site_stage) - static_cast<double>(stage);
-  if (model.pipeline_micro_batches == 0) return behind;
-  const double all = model.pipeline_micro_batches;
-  return model.one_forward_one_backward ? std::min(all, behind) : all;
-}
+double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int stage);
 
 /// Sequences in a micro-batch of one replica. If the sites are pipeline stages, the replicas of a site share
 /// each of the n micro-batches of the global batch.
@@ -77,25 +71,7 @@ inline double replica_micro_batch(const SiteModel& model, const SiteLoad& load) 
 /// of one whole layer. The last stage adds the inputs of the outer norms and of the unembedding, and a chunk
 /// of logits. The sum is divided by the tensor-parallel degree (sequence parallelism, eq. 4 of the same
 /// paper).
-inline double activation_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
-                               int stage) {
-  const double tokens = micro_batch_sequences * model.sequence_length;
-  const double moe_layer = model.moe_layer_bytes_per_token +
-                           model.bytes_per_token_and_expert * (model.expert_padding * load.executed_experts);
-  const double dense_layers = model.layers - model.moe_layers;
-  double kept = dense_layers * model.dense_layer_bytes_per_token + model.moe_layers * moe_layer;
-  double working = 0;
-  if (model.gpus.activation_checkpointing && model.dense_layer_bytes_per_token > 0) {
-    kept = model.layers * 2 * model.d_model;
-    working = std::max(dense_layers > 0 ? model.dense_layer_bytes_per_token : 0.0,
-                       (model.moe_layers > 0 ? 1.0 : 0.0) * moe_layer);
-  }
-  const double stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
-  const double bytes = tokens * (micro_batches_in_flight(model, load, stage) / stages * kept + working) +
-                       in_last_stage(model, load, stage) *
-                           (tokens * model.outer_norm_bytes_per_token +
-                            std::min(model.logit_chunk_bytes, tokens * model.logit_bytes_per_token));
-  return bytes / static_cast<double>(model.gpus.tensor_parallel);
-}
+double activation_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
+                        int stage);
 
 }  // namespace fomoe::costmodel

@@ -40,7 +40,8 @@ FlopsPerToken full_replica_flops(const ModelShape& shape);
 /// FLOPs per token on a site that holds `local_experts` = N_le of N_e experts. `active_experts` = k is the
 /// largest number of experts that a token uses.
 inline FlopsPerToken partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
-                                     double local_experts, bool skip_token, FlopsAccounting accounting) {
+                                           double local_experts, bool skip_token,
+                                           FlopsAccounting accounting) {
   // In a dense model, which has no experts, full.expert and full.router are 0, whatever these shares are.
   const double active_share = std::min(active_experts, local_experts) / std::max(active_experts, 1.0);
   const double local_share = local_experts / std::max(experts, 1.0);  // σ_st

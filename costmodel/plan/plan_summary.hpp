@@ -160,26 +160,10 @@ inline double regions_of(const CollectiveShape& shape, double nodes) {
 }
 /// Sequential one-way latencies of an all-reduce: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1),
 /// recursive halving and doubling 2·log₂ n (Thakur, Rabenseifner, Gropp 2005); 0 for one node.
-inline double all_reduce_hops(const CollectiveShape& shape, double nodes) {
-  if (shape == Collective::ring) return 2.0 * (nodes - 1.0);
-  if (shape == Collective::hierarchical) {
-    const double regions = regions_of(shape, nodes);
-    return 2.0 * (nodes / regions - 1.0) + 2.0 * (regions - 1.0);
-  }
-  if (shape == Collective::recursive) return 2.0 * std::log2(nodes);
-  return 2.0 * std::min(nodes - 1.0, 1.0);
-}
+double all_reduce_hops(const CollectiveShape& shape, double nodes);
 /// The part of all_reduce_factor that a node sends to one peer. ring: all of it. direct: 2/n. hierarchical:
 /// the larger of the parts for the neighbour inside the region and for the one in the next region.
-inline double all_reduce_pair_factor(const CollectiveShape& shape, double nodes) {
-  if (shape == Collective::ring) return all_reduce_factor(nodes);
-  if (shape == Collective::recursive) return all_reduce_factor(nodes);  // one peer at a time
-  if (shape == Collective::hierarchical) {
-    const double regions = regions_of(shape, nodes), inside = nodes / regions;
-    return std::max(all_reduce_factor(inside), all_reduce_factor(regions) / inside);
-  }
-  return 2.0 / nodes * std::min(nodes - 1.0, 1.0);
-}
+double all_reduce_pair_factor(const CollectiveShape& shape, double nodes);
 
 // Bytes that each of n nodes sends to average one byte. Averaging is an all-reduce if payloads add up. Top-k
 // payloads do not add up, because each site keeps values at different positions. Each site therefore sends
@@ -234,18 +218,7 @@ inline Between averaging_between(const Fixed& fixed) {
 }
 
 /// Adds the techniques that combine with every method's formula (here secure aggregation) to its summary.
-inline void compose(PlanSummary& summary, const Axes& axes, const Fixed& fixed) {
-  if (!fixed.secure_aggregation) return;
-  const double bytes = kPublicKeyBytes + kSecretShareBytes + kUnmaskingBytes;
-  const double others = axes.sites - 1.0;
-  const double any = std::min(others, 1.0);  // 0 if there is only one site
-  Stage& sums = summary.stages[0];
-  sums.latency_hops += 3.0 * any;
-  sums.between = Between::any;
-  sums.bytes += bytes * others;
-  sums.pair_bytes += bytes * any;
-  summary.sent.dense += bytes * others * sums.times_per_round;
-}
+void compose(PlanSummary& summary, const Axes& axes, const Fixed& fixed);
 
 /// Content that is sent for a migrated expert, in multiples of the elements of its parameters.
 inline double migrated_contents_of(OuterOptimizer optimizer, OuterStateOnMigration what) {
@@ -254,12 +227,7 @@ inline double migrated_contents_of(OuterOptimizer optimizer, OuterStateOnMigrati
 }
 
 /// A summary with ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`; the last round may be short.
-inline PlanSummary rounds_of(const Axes& axes, const Fixed& fixed, double steps_per_round) {
-  PlanSummary summary;
-  summary.steps = std::ceil(axes.tokens / (axes.global_batch_sequences * fixed.sequence_length));
-  summary.rounds = std::ceil(summary.steps / steps_per_round);
-  return summary;
-}
+PlanSummary rounds_of(const Axes& axes, const Fixed& fixed, double steps_per_round);
 
 /// Share of a site's batch in one forward and backward pass, see pass_share(); 1 if it is not given. The
 /// first site has ⌈batch ÷ sites⌉ sequences.
@@ -270,48 +238,16 @@ inline double share_of_pass(const Axes& axes, const Fixed& fixed) {
 }
 
 /// One transfer in which all sites average `bytes` bytes.
-inline Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes) {
-  Stage stage;
-  stage.latency_hops = averaging_hops(fixed, axes.sites);
-  stage.bytes = averaging_factor(fixed, axes.sites) * bytes;
-  stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes;
-  stage.between = averaging_between(fixed);
-  return stage;
-}
+Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes);
 
 /// All sites average the dense elements and all experts once a round. Each element has `bytes` bytes, which
 /// are the sum over its contents if several contents are averaged.
-inline PlanSummary full_model_summary(const Axes& axes, const Fixed& fixed, double steps_per_round,
-                                      double bytes) {
-  PlanSummary summary = rounds_of(axes, fixed, steps_per_round);
-  const double factor = averaging_factor(fixed, axes.sites) * bytes;
-  summary.sent.dense = factor * fixed.dense_elements;
-  summary.sent.expert_sync = factor * fixed.expert_elements;
-  summary.add(averaging_stage(axes, fixed, bytes * (fixed.dense_elements + fixed.expert_elements)));
-  return summary;
-}
+PlanSummary full_model_summary(const Axes& axes, const Fixed& fixed, double steps_per_round, double bytes);
 
 /// Every K steps, all other sites send the pseudo-gradients of the whole model, S_up bytes, to the first site
 /// and receive its parameters, S_down bytes. All bytes pass through the first site's ports, one direction
 /// after the other. The mean over the M sites of the bytes that a site sends is
 ///   ((M−1)·S_up + (M−1)·S_down) ÷ M
-inline PlanSummary through_first_site(const Axes& axes, const Fixed& fixed) {
-  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
-  summary.outer_steps_per_round = 1.0;
-  const double others = axes.sites - 1.0;
-  const double up = axes.bytes_per_element, down = bytes_per_parameter(axes, fixed);  // of an element
-  const double both_ways = others / axes.sites * (up + down);
-  summary.sent.dense = both_ways * fixed.dense_elements;
-  summary.sent.expert_sync = both_ways * fixed.expert_elements;
-  Stage stage;
-  stage.latency_hops = 2.0 * std::min(others, 1.0);  // one up, one down
-  stage.star = true;
-  stage.out_share = down / (up + down);
-  stage.bytes = axes.sites * summary.sent.total();
-  stage.pair_bytes = summary.sent.total() * axes.sites / std::max(others, 1.0);
-  stage.between = Between::first_site;
-  summary.add(stage);
-  return summary;
-}
+PlanSummary through_first_site(const Axes& axes, const Fixed& fixed);
 
 }  // namespace fomoe::costmodel

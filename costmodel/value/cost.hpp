@@ -7,27 +7,11 @@
 namespace fomoe::costmodel {
 
 /// Price of `bytes` sent within one month: the sum over the tiers of price · bytes in the tier.
-inline double egress_price_of_month(const std::vector<EgressTier>& tiers, double bytes) {
-  double sum = 0;
-  double from_bytes = 0;
-  for (std::size_t i = 0; i < tiers.size(); ++i) {
-    double in_tier = std::max(bytes - from_bytes, 0.0);
-    if (i + 1 < tiers.size()) in_tier = std::min(in_tier, tiers[i].up_to_bytes - from_bytes);
-    sum = sum + in_tier * tiers[i].price_per_byte;
-    from_bytes = tiers[i].up_to_bytes;
-  }
-  return sum;
-}
+double egress_price_of_month(const std::vector<EgressTier>& tiers, double bytes);
 
 /// Price of `bytes` sent evenly over `duration_s`. The tiers start anew every month, and the run starts at
 /// the beginning of a month: ⌊months⌋ · price(bytes ÷ months) + price(bytes of the incomplete last month).
-inline double egress_price(const std::vector<EgressTier>& tiers, double bytes, double duration_s) {
-  const double months = duration_s / kMonthSeconds;
-  const double whole = -std::ceil(-months);
-  const double of_whole_month = bytes / std::max(months, 1.0);
-  return whole * egress_price_of_month(tiers, of_whole_month) +
-         egress_price_of_month(tiers, std::max(bytes - whole * of_whole_month, 0.0));
-}
+double egress_price(const std::vector<EgressTier>& tiers, double bytes, double duration_s);
 
 /// GPUs cost the same whether they compute or wait.
 inline double gpu_price(const SitePrices& prices, double gpus, double duration_s) {
