@@ -15,7 +15,7 @@ double exposed_s(const Stage& stage, double late_s, const StepSeconds& step) {
 }
 
 RoundTimes round_times(const PlanSummary& summary, const LinkSets& links, const StepSeconds& step,
-                              double outer_step_s) {
+                       double outer_step_s) {
   RoundTimes times;
   times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);
   times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;

@@ -76,7 +76,7 @@ StepSeconds between(const StepSeconds& a, const StepSeconds& b, double rest) {
 
 /// Adds the cost of a site, the same as add_cost() for a report. `compute_s` is its compute time in a round.
 void add_cost(const SweepSite& site, double gpus, double compute_s, double all_sites, Outcome& outcome) {
-  double duration_s = outcome.wall_clock_s;
+  const double duration_s = outcome.wall_clock_s;
   double joules = 0;
   if (site.power) {
     const double busy_s = std::min(compute_s * outcome.round_count, duration_s);

@@ -19,8 +19,7 @@ double sharded_degree(const SiteModel& model, const SiteLoad& load) {
          static_cast<double>(gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel);
 }
 
-IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load,
-                                           double computation_s) {
+IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load, double computation_s) {
   const SiteGpus& gpus = model.gpus;
   const double tensor = gpus.tensor_parallel, expert = gpus.expert_parallel, stages = gpus.pipeline_parallel;
   const double sharded = sharded_degree(model, load);

@@ -1,5 +1,5 @@
 // Numbers of a scenario that determine the memory and the intra-site communication of a site. SiteModel is
-// the same in every lane of a sweep; SiteLoad varies by lane.
+// the same in every row of a sweep; SiteLoad varies by row.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 

@@ -54,8 +54,7 @@ Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes) {
   return stage;
 }
 
-PlanSummary full_model_summary(const Axes& axes, const Fixed& fixed, double steps_per_round,
-                                      double bytes) {
+PlanSummary full_model_summary(const Axes& axes, const Fixed& fixed, double steps_per_round, double bytes) {
   PlanSummary summary = rounds_of(axes, fixed, steps_per_round);
   const double factor = averaging_factor(fixed, axes.sites) * bytes;
   summary.sent.dense = factor * fixed.dense_elements;

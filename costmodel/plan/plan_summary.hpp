@@ -36,7 +36,7 @@ struct CollectiveShape {
   friend bool operator==(const CollectiveShape& a, Collective b) { return a.collective == b; }
 };
 
-/// The quantities of a scenario that are the same in all lanes of a sweep.
+/// The quantities of a scenario that are the same in all rows of a sweep.
 struct Fixed {
   double dense_elements = 0;   // includes the whole router with skip-token
   double expert_elements = 0;  // experts of all layers, with their router columns unless skip-token

@@ -18,7 +18,7 @@ FragmentSizes fragment_sizes(const Axes& axes, const Fixed& fixed) {
 }
 
 void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed, double bytes,
-                                 double hidden_steps) {
+                          double hidden_steps) {
   const FragmentSizes sizes = fragment_sizes(axes, fixed);
   const double none = 0.0, one = 1.0, pass = share_of_pass(axes, fixed);
   const double others = axes.fragments - 1.0, any_others = std::min(others, one);
