@@ -38,9 +38,8 @@ inline double crossing_bytes(const costmodel::Plan& plan, costmodel::Pattern pat
 }
 
 /// Returns the bytes that a site sends in round `index`, by class, as the mean over the scenario's sites.
-inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, int sites,
-                                                  std::int64_t index) {
-  costmodel::SentBytes<double> sent;
+inline costmodel::SentBytes sent_in_round(const costmodel::Plan& plan, int sites, std::int64_t index) {
+  costmodel::SentBytes sent;
   for (const costmodel::Op& op : plan.round(index).ops) {
     const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
     if (transfer == nullptr) continue;
@@ -61,11 +60,11 @@ inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, i
 }
 
 /// Returns the same bytes as the mean over all rounds of the run.
-inline costmodel::SentBytes<double> sent_in_mean_round(const costmodel::Plan& plan, int sites) {
-  costmodel::SentBytes<double> mean;
+inline costmodel::SentBytes sent_in_mean_round(const costmodel::Plan& plan, int sites) {
+  costmodel::SentBytes mean;
   const auto rounds = static_cast<double>(plan.rounds);
   for (std::int64_t index = 0; index < plan.rounds; ++index) {
-    const costmodel::SentBytes<double> sent = sent_in_round(plan, sites, index);
+    const costmodel::SentBytes sent = sent_in_round(plan, sites, index);
     mean.dense += sent.dense / rounds;
     mean.expert_sync += sent.expert_sync / rounds;
     mean.migration += sent.migration / rounds;

@@ -140,4 +140,43 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
   return plan;
 }
 
+void add_extra_traffic(PlanSummary& summary, const Axes& axes, double held_share, const Fixed& fixed,
+                       const ExtraTraffic& traffic, double state_bytes_per_parameter) {
+  if (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site) return;
+  const double steps_per_round = summary.steps / summary.rounds;
+  const double others = axes.sites - 1.0;
+  const double any = std::min(others, 1.0);  // 0 if there is only one site, which sends nothing
+  const double state_bytes =
+      state_bytes_per_parameter * (fixed.dense_elements + fixed.expert_elements * held_share);
+  double read = 0.0, uploaded = 0.0;  // bytes of each of the other sites in one round
+  if (traffic.data_site) {
+    read = steps_per_round * axes.global_batch_sequences / axes.sites *
+           (fixed.sequence_length * traffic.data_bytes_per_token);
+  }
+  if (traffic.checkpoint_site) uploaded = state_bytes / static_cast<double>(traffic.checkpoint_rounds);
+  summary.sent.data = read * others / axes.sites;
+  summary.sent.checkpoint = uploaded * others / axes.sites;
+
+  // The data set's site sends to all others, and the checkpoint's site receives from all others. If the data
+  // set and the checkpoint are at different sites, the data set's site also uploads its checkpoint, and the
+  // checkpoint's site also reads data.
+  const double apart =
+      traffic.data_site && traffic.checkpoint_site && *traffic.data_site != *traffic.checkpoint_site;
+  Stage background;
+  background.latency_hops = any;
+  background.bytes = std::max(others * read + apart * uploaded, others * uploaded + apart * read);
+  background.pair_bytes = any * std::max(read + apart * uploaded, uploaded + apart * read);
+  background.hidden_steps = steps_per_round;
+  if (traffic.data_site || traffic.checkpoint_site) summary.add(background);
+
+  if (traffic.rejoin_site) {
+    Stage rejoin;
+    rejoin.latency_hops = any;
+    rejoin.bytes = any * state_bytes / static_cast<double>(traffic.rejoin_rounds);
+    rejoin.pair_bytes = rejoin.bytes;
+    summary.sent.rejoin = rejoin.bytes / axes.sites;
+    summary.add(rejoin);
+  }
+}
+
 }  // namespace fomoe::costmodel

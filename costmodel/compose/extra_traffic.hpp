@@ -33,44 +33,7 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 /// Adds the extra traffic to a summary, for equal sites. `held_share` = O_e/M is the share of the experts
 /// that a site holds, where O_e is the number of sites that hold each expert and M is the number of sites.
 /// The result is exact if the transfers of a round fit into its compute time.
-template <class V>
-void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const V& held_share, const Fixed& fixed,
-                       const ExtraTraffic& traffic, double state_bytes_per_parameter) {
-  if (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site) return;
-  const V steps_per_round = summary.steps / summary.rounds;
-  const V others = axes.sites - 1.0;
-  const V any = min_of(others, constant<V>(1));  // 0 if there is only one site, which sends nothing
-  const V state_bytes =
-      state_bytes_per_parameter * (fixed.dense_elements + fixed.expert_elements * held_share);
-  V read = constant<V>(0), uploaded = constant<V>(0);  // bytes of each of the other sites in one round
-  if (traffic.data_site) {
-    read = steps_per_round * axes.global_batch_sequences / axes.sites *
-           (fixed.sequence_length * traffic.data_bytes_per_token);
-  }
-  if (traffic.checkpoint_site) uploaded = state_bytes / static_cast<double>(traffic.checkpoint_rounds);
-  summary.sent.data = read * others / axes.sites;
-  summary.sent.checkpoint = uploaded * others / axes.sites;
-
-  // The data set's site sends to all others, and the checkpoint's site receives from all others. If the data
-  // set and the checkpoint are at different sites, the data set's site also uploads its checkpoint, and the
-  // checkpoint's site also reads data.
-  const double apart =
-      traffic.data_site && traffic.checkpoint_site && *traffic.data_site != *traffic.checkpoint_site;
-  Stage<V> background;
-  background.latency_hops = any;
-  background.bytes = max_of(V(others * read + apart * uploaded), V(others * uploaded + apart * read));
-  background.pair_bytes = any * max_of(V(read + apart * uploaded), V(uploaded + apart * read));
-  background.hidden_steps = steps_per_round;
-  if (traffic.data_site || traffic.checkpoint_site) summary.add(background);
-
-  if (traffic.rejoin_site) {
-    Stage<V> rejoin;
-    rejoin.latency_hops = any;
-    rejoin.bytes = any * state_bytes / static_cast<double>(traffic.rejoin_rounds);
-    rejoin.pair_bytes = rejoin.bytes;
-    summary.sent.rejoin = rejoin.bytes / axes.sites;
-    summary.add(rejoin);
-  }
-}
+void add_extra_traffic(PlanSummary& summary, const Axes& axes, double held_share, const Fixed& fixed,
+                       const ExtraTraffic& traffic, double state_bytes_per_parameter);
 
 }  // namespace fomoe::costmodel

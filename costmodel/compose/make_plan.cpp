@@ -10,9 +10,9 @@ namespace fomoe::costmodel {
 Plan make_plan(const Scenario& scenario) { return with_extra_traffic(scenario, composed_plan(scenario)); }
 
 PlanSummary summarise(const Scenario& scenario) {
-  const Axes<double> axes = axes_of(scenario);
+  const Axes axes = axes_of(scenario);
   const Fixed fixed = fixed_of(scenario);
-  PlanSummary summary = scenario.strategy.method->summarise(axes, fixed);
+  PlanSummary summary = summarise(*scenario.strategy.method, axes, fixed);
   add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, extra_traffic_of(scenario),
                     state_bytes_per_parameter(scenario));
   return summary;

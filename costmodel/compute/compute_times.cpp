@@ -100,7 +100,7 @@ ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, 
 void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& times) {
   const SiteGpus& gpus = scenario.gpus;
   if (gpus.count == 1) return;
-  const IntraSiteSeconds<double> seconds =
+  const IntraSiteSeconds seconds =
       intra_site_seconds(site_model(scenario), site_load(scenario, sequences), times.gradients_s);
   times.intra_site = seconds;
   // Both passes grow by the same factor.
@@ -149,10 +149,10 @@ void add_state_updates(const Scenario& scenario, double sequences, ComputeTimes&
     times.provenance.push_back({"encoding of payloads", Origin::assumed,
                                 "0 s: the profile has no rate of payloads in this format, and "
                                 "network_model.payload_rate is not given"});
-  const SiteLoad<double> load = site_load(scenario, sequences);
+  const SiteLoad load = site_load(scenario, sequences);
   if (!no_outer_state) {
-    const WireBytes<double> wire{format_of(scenario.strategy, Content::pseudo_gradient).bytes_per_element(),
-                                 format_of(scenario.strategy, Content::parameter).bytes_per_element()};
+    const WireBytes wire{format_of(scenario.strategy, Content::pseudo_gradient).bytes_per_element(),
+                         format_of(scenario.strategy, Content::parameter).bytes_per_element()};
     times.outer_step_s = outer_step_seconds(model, load, wire);
     std::string text = measured ? "seconds per parameter of an outer step with Nesterov momentum, from the "
                                   "profile, times parameters of a GPU"

@@ -15,7 +15,7 @@ struct ComputeTimes {
   double forward_s = 0;    // forward part of gradients_s
   double optimizer_s = 0;
   double outer_step_s = 0;
-  IntraSiteSeconds<double> intra_site;  // intra-site communication, included in the times above
+  IntraSiteSeconds intra_site;  // intra-site communication, included in the times above
   std::vector<Provenance> provenance;
   [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
@@ -25,7 +25,7 @@ struct ComputeTimes {
     optimizer_s *= factor;
     outer_step_s *= factor;
   }
-  [[nodiscard]] StepSeconds<double> parts() const { return {gradients_s, forward_s, optimizer_s}; }
+  [[nodiscard]] StepSeconds parts() const { return {gradients_s, forward_s, optimizer_s}; }
 };
 
 /// Whether communication among the GPUs of a site comes on top of the step time. A given step time, an MFU

@@ -19,57 +19,32 @@ inline constexpr double kPseudoGradientBytes = 12;
 inline constexpr double kOuterUpdateBytes = 10;
 
 /// Bytes per element of a payload of differences, and of one of parameters.
-template <class V>
 struct WireBytes {
-  V difference, parameter;
+  double difference, parameter;
 };
 
 /// Bytes that an outer step moves in the memory of a GPU, per parameter: the pseudo-gradient, the outer state
 /// (read and written once), the update, and the payloads, which are encoded from 4 B per element and decoded
 /// to 4 B. A pair of payloads is one that is encoded and one that is decoded.
-template <class V>
-V outer_step_bytes(const SiteModel& model, const WireBytes<V>& wire) {
+inline double outer_step_bytes(const SiteModel& model, const WireBytes& wire) {
   return kPseudoGradientBytes + kOuterUpdateBytes + 2 * model.outer_bytes_per_parameter +
          2 * model.encoded_differences * (4.0 + wire.difference) +
          2 * model.encoded_parameters * (4.0 + wire.parameter);
 }
 
 /// Parameters of a GPU whose moments and outer state it keeps. The first pipeline stage stands for all.
-template <class V>
-V updated_parameters(const SiteModel& model, const SiteLoad<V>& load) {
-  const StageParameters<V> held = stage_parameters(model, load, 0);
+inline double updated_parameters(const SiteModel& model, const SiteLoad& load) {
+  const StageParameters held = stage_parameters(model, load, 0);
   return (held.dense + held.experts) * load.kept_share / sharded_degree(model, load);
 }
 
 /// Seconds of an outer step; 0 if it was not measured and the memory bandwidth is unknown. A measured one
 /// does not include payloads, which a measured rate has.
-template <class V>
-V outer_step_seconds(const SiteModel& model, const SiteLoad<V>& load, const WireBytes<V>& wire) {
-  const SiteGpus& gpus = model.gpus;
-  const double state = model.outer_bytes_per_parameter;
-  V seconds = constant<V>(state > 0 ? model.outer_step_s_per_parameter : 0);
-  if (model.outer_step_s_per_parameter == 0) {
-    if (gpus.memory_bytes_per_s == 0) return constant<V>(0);
-    seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
-  }
-  if (gpus.outer_state_on == OuterStateOn::host) seconds += constant<V>(2 * state / gpus.host_bytes_per_s);
-  const V tables =
-      stage_tables(model, load, 0) / static_cast<double>(gpus.tensor_parallel) / sharded_degree(model, load);
-  const V parameters = updated_parameters(model, load);
-  return seconds * (model.outer_state_of_embedding ? parameters : V(parameters - tables));
-}
+double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const WireBytes& wire);
 
 /// Seconds in which the inner optimiser updates a replica of so many dense parameters and parameters of
 /// experts; 0 if the memory bandwidth is unknown. If sites update parts of it, the plan's operations have
 /// these shares of the time.
-template <class V>
-V adam_seconds(const SiteModel& model, const SiteLoad<V>& load, const V& dense, const V& experts) {
-  const SiteGpus& gpus = model.gpus;
-  if (gpus.memory_bytes_per_s == 0) return constant<V>(0);
-  const double split = gpus.tensor_parallel * gpus.pipeline_parallel;
-  return (dense + experts / static_cast<double>(gpus.expert_parallel)) /
-         (split * sharded_degree(model, load)) *
-         (optimizer_bytes(model.moment_bytes_per_parameter) / gpus.memory_bytes_per_s);
-}
+double adam_seconds(const SiteModel& model, const SiteLoad& load, double dense, double experts);
 
 }  // namespace fomoe::costmodel

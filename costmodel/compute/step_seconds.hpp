@@ -2,7 +2,6 @@
 #pragma once
 #include "costmodel/inputs/site_gpus.hpp"
 #include "costmodel/inputs/step_profile.hpp"
-#include "costmodel/math/lanes.hpp"
 #include "costmodel/model/site_model.hpp"
 
 namespace fomoe::costmodel {
@@ -13,20 +12,18 @@ inline constexpr double kForwardShare = 1.0 / 3;
 
 /// Computation times of one optimiser step of a site. `gradients_s` − `forward_s` is the time of the backward
 /// pass.
-template <class V>
 struct StepSeconds {
-  V gradients_s, forward_s, optimizer_s;
-  [[nodiscard]] V step_s() const { return gradients_s + optimizer_s; }
-  [[nodiscard]] V backward_s() const { return gradients_s - forward_s; }
+  double gradients_s, forward_s, optimizer_s;
+  [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
+  [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
 };
 
 /// Time of the forward and backward passes of one optimiser step: t_comp = F · B_l / (η · Φ_peak). F is the
 /// number of FLOPs per token, and B_l is the number of tokens per site and step. η is the achieved share of
 /// the peak, and Φ_peak is the peak FLOP/s of all GPUs of a site (FoMoE paper, "Computational Time", where η
 /// is the MFU). See AssumedDevice for the FLOPs that F has with each kind of η.
-template <class V>
-V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& share_of_peak, const V& peak_flops,
-                      const V& gpus_per_site) {
+inline double assumed_gradients_s(double flops_per_token, double tokens, double share_of_peak,
+                                  double peak_flops, double gpus_per_site) {
   return flops_per_token * tokens / (share_of_peak * peak_flops * gpus_per_site);
 }
 
@@ -35,11 +32,10 @@ V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& share_
 /// time. Tensor and pipeline parallelism are assumed to divide a micro-batch's time evenly. `sequences` is
 /// therefore the number of the site's sequences ÷ the number of its GPUs. With more than one micro-batch, the
 /// gradients of each are added to those of the step, which takes `accumulation_s`.
-template <class V>
-V profiled_gradients_s(const V& sequences, double micro_batch_sequences, const V& micro_batch_s,
-                       const V& accumulation_s) {
+inline double profiled_gradients_s(double sequences, double micro_batch_sequences, double micro_batch_s,
+                                   double accumulation_s) {
   return sequences / micro_batch_sequences *
-         (micro_batch_s + several(V(sequences / micro_batch_sequences)) * accumulation_s);
+         (micro_batch_s + several(sequences / micro_batch_sequences) * accumulation_s);
 }
 
 /// Time of the forward and backward passes of one micro-batch. `repeated` is the share of the forward pass
@@ -54,9 +50,6 @@ inline double forward_share(const StepSample& timed, double repeated) {
   return timed.forward_s / profiled_micro_batch_s(timed.forward_s, timed.backward_s, repeated);
 }
 /// Without measured times, the share is 2 of 6 FLOPs, or of those that are executed.
-template <class V>
-V forward_share(const V& repeated) {
-  return kForwardShare / (1.0 + kForwardShare * repeated);
-}
+inline double forward_share(double repeated) { return kForwardShare / (1.0 + kForwardShare * repeated); }
 
 }  // namespace fomoe::costmodel

@@ -1,6 +1,7 @@
 #include "costmodel/formula/approximations.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "costmodel/compose/extra_traffic.hpp"
@@ -15,7 +16,7 @@ FormulaLimits limits_of(const Scenario& scenario) {
           steps_differ(scenario), !std::holds_alternative<GivenStepTime>(scenario.compute)};
 }
 
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links<double>& links) {
+bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links& links) {
   return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
          represents_sites(summary, platforms::links_differ(scenario.platform),
                           step_times_differ(scenario) ? 1.0 : 0.0, downlinks_slower(links)) == 1;
@@ -52,7 +53,7 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        const Links<double>& links, double updates_s, double round_s) {
+                                        const Links& links, double updates_s, double round_s) {
   std::vector<std::string> notes = not_in_closed_form(scenario);
   const auto local_steps = scenario.strategy.local_steps;
   const double last = steps_of_short_last_round(summary, static_cast<double>(local_steps));
@@ -85,6 +86,51 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
         "for the slowest one, since the method's transfers have no formula for sites that differ; simulate "
         "the scenario instead");
   return notes;
+}
+
+double represents_sites(const PlanSummary& summary, bool links_differ, double steps_differ,
+                        double downlinks_slower) {
+  const double one = 1;
+  double represented = summary.lower_bound ? 0 : 1;
+  for (const Stage& stage : summary.stages) {
+    const double runs = std::min(std::ceil(stage.times_per_round), one);
+    // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
+    // later steps hide the transfer.
+    double drifts = stage.between == Between::first_site ? one : std::min(std::ceil(stage.hidden_steps), one);
+    if (stage.between == Between::pairs) drifts = std::max(drifts, downlinks_slower);
+    // The layers of a transfer do not wait for each other, and overtake each other if links differ.
+    const bool by_layers = stage.hidden_unequally || stage.part_of_previous;
+    const double wrong = stage.between == Between::any || by_layers
+                             ? std::max(steps_differ, links_differ ? 1.0 : 0.0)
+                             : (steps_differ * (links_differ ? one : drifts));
+    represented *= one - runs * wrong;
+    // Sites that have ended a direct exchange begin the next one, while others share their links with it.
+    if (links_differ && stage.between == Between::pairs)
+      represented *= one - std::min(std::ceil(stage.hidden_backwards), one);
+  }
+  return represented;
+}
+
+double steps_of_short_last_round(const PlanSummary& summary, double local_steps) {
+  const double none = 0.0, one = 1.0;
+  const double steps = std::max(summary.steps - (summary.rounds - 1.0) * local_steps, none);
+  double hides = none;
+  for (const Stage& stage : summary.stages) {
+    hides = std::max(hides, stage.shown_at_end ? one : std::min(std::ceil(stage.hidden_steps), one));
+  }
+  return hides * steps * std::min(std::max(local_steps - steps, none), one);
+}
+
+double approximates(const FormulaLimits& limits, const PlanSummary& summary, const Links& links,
+                    double local_steps, double mean_sequences, double updates_s, double round_s) {
+  const double one = 1;
+  if (limits.leaves_out) return one;
+  const double short_round = std::min(steps_of_short_last_round(summary, local_steps), one);
+  const double unequal = steps_unequal(limits, mean_sequences);
+  return one - represents_sites(summary, limits.links_differ, unequal, downlinks_slower(links)) *
+                   (1.0 - short_round) * (1.0 - summary.approximate) *
+                   (1.0 - uneven_ports_differ(summary, links)) *
+                   (1.0 - updates_drift(unequal, updates_s, round_s));
 }
 
 }  // namespace fomoe::costmodel

@@ -86,7 +86,7 @@ RunReport closed_form(const Scenario& scenario) {
   RunReport report = report_frame(scenario, static_cast<std::int64_t>(summary.steps));
   report.executor = "closed-form";
   report.notes.insert(report.notes.end(), parts.approximations.begin(), parts.approximations.end());
-  const RoundTimes<double>& round = parts.round;
+  const RoundTimes& round = parts.round;
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;

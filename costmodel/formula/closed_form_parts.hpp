@@ -12,11 +12,11 @@ namespace fomoe::costmodel {
 
 struct ClosedFormParts {
   PlanSummary summary;         // summary of the mean round
-  LinkSets<double> links;      // of the effective platform
+  LinkSets links;              // of the effective platform
   std::string port;            // slowest port: "uplink of paris"
   int slowest_site = 0;        // index of the site whose steps take longest
   ComputeTimes slowest_times;  // times of one step of this site
-  RoundTimes<double> round;
+  RoundTimes round;
   bool represents_sites = true;  // see represents_sites()
   /// What the closed form leaves out or only approximates; see approximations().
   std::vector<std::string> approximations;

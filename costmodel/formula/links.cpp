@@ -14,7 +14,7 @@ namespace {
 
 using platforms::Platform;
 
-Links<double> between(const Platform& platform, int from, int to) {
+Links between(const Platform& platform, int from, int to) {
   const platforms::Path& path = platform.path(from, to);
   return {platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
@@ -25,12 +25,12 @@ Links<double> between(const Platform& platform, int from, int to) {
 }
 
 // Whether no stage takes longer over `a` than over `b`.
-bool never_slower(const Links<double>& a, const Links<double>& b) {
+bool never_slower(const Links& a, const Links& b) {
   return a.port_bytes_per_s() >= b.port_bytes_per_s() && a.path_bytes_per_s >= b.path_bytes_per_s &&
          a.latency_s <= b.latency_s;
 }
 
-void add(std::vector<Links<double>>& list, const Links<double>& links) {
+void add(std::vector<Links>& list, const Links& links) {
   if (std::any_of(list.begin(), list.end(), [&](const auto& other) { return never_slower(links, other); }))
     return;
   std::erase_if(list, [&](const auto& other) { return never_slower(other, links); });
@@ -146,8 +146,8 @@ double star_s(const Platform& platform, double out_bytes, double back_bytes) {
   return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
 }
 
-LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
-  LinkSets<double> sets;
+LinkSets link_sets(const Scenario& scenario, const Platform& platform) {
+  LinkSets sets;
   if (const auto rate = scenario.network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
   sets.all = {platforms::kUnlimited, platforms::kUnlimited, platforms::kUnlimited, 0};
   for (int i = 0; i < platform.size(); ++i) {
@@ -167,6 +167,33 @@ LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
   for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
     add(sets.ring, between(platform, ring[i], ring[(i + 1) % ring.size()]));
   return sets;
+}
+
+double stage_s(const Stage& stage, const Links& links) {
+  const double at_path_s = stage.pair_bytes / links.path_bytes_per_s;
+  const double latencies_s = stage.latency_hops * links.latency_s;
+  if (!stage.star) return latencies_s + std::max(stage.bytes / links.port_bytes_per_s(), at_path_s);
+  const auto one_way_s = [&](double at_first_bytes_per_s, double at_other_bytes_per_s) {
+    const double at_first_s = stage.bytes / at_first_bytes_per_s,
+                 at_other_s = stage.pair_bytes / at_other_bytes_per_s;
+    return std::max(std::max(at_first_s, at_other_s), at_path_s);
+  };
+  return latencies_s +
+         (1.0 - stage.out_share) * one_way_s(links.downlink_bytes_per_s, links.uplink_bytes_per_s) +
+         stage.out_share * one_way_s(links.uplink_bytes_per_s, links.downlink_bytes_per_s);
+}
+
+double sending_s(const Stage& stage, const LinkSets& sets) {
+  if (sets.sites == nullptr || stage.between == Between::any) return stage_s(stage, sets.all);
+  if (stage.between == Between::ring) {
+    double longest_s = 0;
+    for (const Links& hop : sets.ring) longest_s = std::max(longest_s, stage_s(stage, hop));
+    return longest_s;
+  }
+  const double bytes = stage.pair_bytes / sets.share;
+  return stage.between == Between::pairs
+             ? direct_exchange_s(*sets.sites, stage.latency_hops, bytes / std::max(1.0, stage.latency_hops))
+             : star_s(*sets.sites, stage.out_share * bytes, (1 - stage.out_share) * bytes);
 }
 
 }  // namespace fomoe::costmodel

@@ -6,39 +6,35 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/math/lanes.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
 /// Payload rates and latency between a sender and a receiver.
-template <class V>
 struct Links {
-  V uplink_bytes_per_s;    // of the sender
-  V downlink_bytes_per_s;  // of the receiver
-  V path_bytes_per_s;
-  V latency_s;             // one-way
+  double uplink_bytes_per_s;    // of the sender
+  double downlink_bytes_per_s;  // of the receiver
+  double path_bytes_per_s;
+  double latency_s;        // one-way
   int from = -1, to = -1;  // sites; negative if the links represent all sites
 
-  [[nodiscard]] V port_bytes_per_s() const { return min_of(uplink_bytes_per_s, downlink_bytes_per_s); }
+  [[nodiscard]] double port_bytes_per_s() const { return std::min(uplink_bytes_per_s, downlink_bytes_per_s); }
 };
 
 /// The links of a platform, as the closed form uses them. If sites are equal, only `all` is used.
-template <class V>
 struct LinkSets {
-  Links<V> all;                // the slowest ports and path and the longest latency of the platform
-  std::vector<Links<V>> ring;  // hops of the ring that may decide how long it takes
+  Links all;                // the slowest ports and path and the longest latency of the platform
+  std::vector<Links> ring;  // hops of the ring that may decide how long it takes
   /// The sites, whose rates are to be multiplied by `share`.
   std::shared_ptr<const platforms::Platform> sites;
-  V share = constant<V>(1);
+  double share = 1;
   double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
 };
 
 /// Seconds in which sites prepare the payloads of a stage before they send them, one step after another. In a
 /// star, each site prepares what it sends to the first one, which then prepares what it sends to all, also to
 /// its own worker.
-template <class V>
-V preparation_s(const Stage<V>& stage, double payload_s_per_byte) {
+inline double preparation_s(const Stage& stage, double payload_s_per_byte) {
   if (!stage.star) return payload_s_per_byte * stage.bytes;
   return payload_s_per_byte *
          (stage.out_share * (stage.bytes + stage.pair_bytes) + (1.0 - stage.out_share) * stage.pair_bytes);
@@ -48,20 +44,7 @@ V preparation_s(const Stage<V>& stage, double payload_s_per_byte) {
 /// star, the first site first receives all bytes of one direction and then sends all of the other one:
 ///   max(bytes in ÷ downlink, bytes of a pair in ÷ uplink) + max(bytes out ÷ uplink, bytes of a pair out ÷
 ///   downlink)
-template <class V>
-V stage_s(const Stage<V>& stage, const Links<V>& links) {
-  const V at_path_s = stage.pair_bytes / links.path_bytes_per_s;
-  const V latencies_s = stage.latency_hops * links.latency_s;
-  if (!stage.star) return latencies_s + max_of(V(stage.bytes / links.port_bytes_per_s()), at_path_s);
-  const auto one_way_s = [&](const V& at_first_bytes_per_s, const V& at_other_bytes_per_s) {
-    const V at_first_s = stage.bytes / at_first_bytes_per_s,
-            at_other_s = stage.pair_bytes / at_other_bytes_per_s;
-    return max_of(V(max_of(at_first_s, at_other_s)), at_path_s);
-  };
-  return latencies_s +
-         (1.0 - stage.out_share) * one_way_s(links.downlink_bytes_per_s, links.uplink_bytes_per_s) +
-         stage.out_share * one_way_s(links.uplink_bytes_per_s, links.downlink_bytes_per_s);
-}
+double stage_s(const Stage& stage, const Links& links);
 
 /// Duration of a direct exchange among sites that begin it again and again: `steps` times, each site sends
 /// `pair_bytes` to each other one. The flows of a port share it fairly, and a flow ends when both of its
@@ -71,51 +54,19 @@ double direct_exchange_s(const platforms::Platform& platform, double steps, doub
 /// Duration of a star: the first site sends `out_bytes` to each other one, which sends `back_bytes` back.
 double star_s(const platforms::Platform& platform, double out_bytes, double back_bytes);
 
-/// The same for each lane.
-template <class V, class Seconds>
-V each_lane(const Stage<V>& stage, const V& share, const Seconds& seconds) {
-  if constexpr (std::is_same_v<V, double>) {
-    return seconds(stage.latency_hops, stage.pair_bytes / share, stage.out_share);
-  } else {
-    V result;
-    for (std::size_t lane = 0; lane < V::kLanes; ++lane) {
-      const double hops = stage.latency_hops[lane], bytes = stage.pair_bytes[lane] / share[lane],
-                   out_share = stage.out_share[lane];
-      const bool as_before = lane > 0 && hops == stage.latency_hops[lane - 1] &&
-                             bytes == stage.pair_bytes[lane - 1] / share[lane - 1] &&
-                             out_share == stage.out_share[lane - 1];
-      result[lane] = as_before ? result[lane - 1] : seconds(hops, bytes, out_share);
-    }
-    return result;
-  }
-}
-
 /// Duration of a stage without the preparation of payloads. Each hop of a ring carries the same bytes in each
 /// of its steps, so the slowest hop decides.
-template <class V>
-V sending_s(const Stage<V>& stage, const LinkSets<V>& sets) {
-  if (sets.sites == nullptr || stage.between == Between::any) return stage_s(stage, sets.all);
-  if (stage.between == Between::ring) {
-    V longest_s = constant<V>(0);
-    for (const Links<V>& hop : sets.ring) longest_s = max_of(longest_s, stage_s(stage, hop));
-    return longest_s;
-  }
-  return each_lane(stage, sets.share, [&](double hops, double bytes, double out_share) {
-    return stage.between == Between::pairs ? direct_exchange_s(*sets.sites, hops, bytes / std::max(1.0, hops))
-                                           : star_s(*sets.sites, out_share * bytes, (1 - out_share) * bytes);
-  });
-}
+double sending_s(const Stage& stage, const LinkSets& sets);
 
 /// Duration of a stage.
-template <class V>
-V stage_s(const Stage<V>& stage, const LinkSets<V>& sets) {
-  const V sending = sending_s(stage, sets);
+inline double stage_s(const Stage& stage, const LinkSets& sets) {
+  const double sending = sending_s(stage, sets);
   if (sets.payload_s_per_byte == 0) return sending;
   return sending + preparation_s(stage, sets.payload_s_per_byte);
 }
 
 /// The links of the platform, whose rates must be those of payload (effective_platform) if the result shall
 /// be. Links that cannot decide a stage, because others are slower in every respect, are left out.
-LinkSets<double> link_sets(const Scenario& scenario, const platforms::Platform& platform);
+LinkSets link_sets(const Scenario& scenario, const platforms::Platform& platform);
 
 }  // namespace fomoe::costmodel

@@ -46,7 +46,7 @@ Region region(const Symbols& s) {
 Region region(const Scenario& scenario, const RunReport& report) {
   const MeanRound& round = report.round;
   if (round.exposed_communication_s > round.compute_s) {
-    const SentBytes<double> sent = summarise(scenario).sent;
+    const SentBytes sent = summarise(scenario).sent;
     const double without_migration = 1 - sent.migration / sent.total();
     return round.exposed_communication_s * without_migration > round.compute_s ? Region::communication_bound
                                                                                : Region::placement_collapse;

@@ -1,8 +1,6 @@
-// The whole closed form for many configurations side by side: one lane is one configuration.
-//
-// Numeric values that vary freely are axes of Configuration. Choices between formulas (model, method,
-// placement kind, collective and others) are in SweepContext. The values of every lane must be values that
-// check() accepts.
+// The whole closed form as a function of numbers, for sweeps: a configuration has the numeric values that
+// vary freely. Choices between formulas (model, method, placement kind, collective and others) are in
+// SweepContext. The values of a configuration must be values that check() accepts.
 #pragma once
 #include <optional>
 #include <utility>
@@ -11,7 +9,6 @@
 #include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/links.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/math/lanes.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/method.hpp"
@@ -19,33 +16,31 @@
 
 namespace fomoe::costmodel {
 
-template <class V>
 struct Configuration {
-  Axes<V> axes;
+  Axes axes;
   // Raw rates, before bandwidth_efficiency.
-  V uplink_bytes_per_s, downlink_bytes_per_s, path_bytes_per_s, latency_s, bandwidth_efficiency;
-  V free_share;  // payload share of the links: see network_model.hpp
+  double uplink_bytes_per_s, downlink_bytes_per_s, path_bytes_per_s, latency_s, bandwidth_efficiency;
+  double free_share;  // payload share of the links: see network_model.hpp
   // Values of [compute], for sites that are alike; the first three are used if its kind needs them. The
   // degrees of SweepSite divide gpus_per_site.
-  V step_time_s, peak_flops, share_of_peak, gpus_per_site;
+  double step_time_s, peak_flops, share_of_peak, gpus_per_site;
 };
 
 /// The fields of RunReport and of `fomoe cost` that do not belong to a named site or link, with the same
 /// definitions.
-template <class V>
 struct Outcome {
-  V wall_clock_s, compute_utilization, tokens_per_s;
-  V bytes_per_token, bytes_sent_per_site_per_round;
-  SentBytes<V> sent;
+  double wall_clock_s, compute_utilization, tokens_per_s;
+  double bytes_per_token, bytes_sent_per_site_per_round;
+  SentBytes sent;
   /// Of the site whose GPUs are fullest; gpu_memory_bytes is 0 if unknown.
-  V memory_bytes_per_site, memory_bytes_per_gpu, gpu_memory_bytes;
-  V flops_per_token;
-  V optimizer_steps, tokens;
-  V round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
+  double memory_bytes_per_site, memory_bytes_per_gpu, gpu_memory_bytes;
+  double flops_per_token;
+  double optimizer_steps, tokens;
+  double round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
       round_idle_s;
-  V link_busy_share;
-  V cost_total, energy_kwh;  // NaN if the context has no prices, or no power
-  V approximate;  // 0 where the closed form represents the configuration, else 1; see approximations()
+  double link_busy_share;
+  double cost_total, energy_kwh;  // NaN if the context has no prices, or no power
+  double approximate;  // 0 where the closed form represents the configuration, else 1; see approximations()
 };
 
 /// GPUs, step times and costs of a site, or of all sites if they are alike.
@@ -74,7 +69,7 @@ struct SweepSite {
   double sites_share = 1;  // share of all sites that this one stands for
 };
 
-/// Values that all configurations of a block have in common.
+/// Values that all configurations of a sweep have in common.
 struct SweepContext {
   const Method* method = nullptr;
   Fixed fixed;
@@ -87,21 +82,15 @@ struct SweepContext {
   double state_bytes_per_parameter = 0;
   /// Links of sites that differ, with their raw rates. Its lists are empty if sites are equal; then the
   /// configuration's rates represent all sites.
-  LinkSets<double> links;
+  LinkSets links;
   FormulaLimits limits;
 };
 
 SweepContext sweep_context(const Scenario& scenario);
 
 /// Configuration of a scenario. Its rates are those of the slowest link, and its latency is the longest one.
-Configuration<double> configuration_of(const Scenario& scenario);
-/// A block with the same configuration in all lanes.
-Configuration<Block> replicated(const Configuration<double>& configuration);
-
-/// Evaluates the closed form, for V = double and V = Block.
-template <class V>
-void evaluate(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome);
-extern template void evaluate(const SweepContext&, const Configuration<double>&, Outcome<double>&);
-extern template void evaluate(const SweepContext&, const Configuration<Block>&, Outcome<Block>&);
+Configuration configuration_of(const Scenario& scenario);
+/// Evaluates the closed form.
+void evaluate(const SweepContext& context, const Configuration& configuration, Outcome& outcome);
 
 }  // namespace fomoe::costmodel

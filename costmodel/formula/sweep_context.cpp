@@ -95,7 +95,7 @@ std::vector<SweepSite> sweep_sites(const Scenario& scenario) {
   for (int i = 0; i < scenario.sites(); ++i) {
     const AtSite at(scenario, i);
     SweepSite site = sweep_site(at);
-    const Configuration<double> configuration = configuration_of(at);
+    const Configuration configuration = configuration_of(at);
     if (!scenario.site_compute.empty())
       site.own = {configuration.step_time_s, configuration.peak_flops, configuration.share_of_peak,
                   configuration.gpus_per_site};
@@ -128,8 +128,8 @@ SweepContext sweep_context(const Scenario& scenario) {
   return context;
 }
 
-Configuration<double> configuration_of(const Scenario& scenario) {
-  Configuration<double> configuration{};
+Configuration configuration_of(const Scenario& scenario) {
+  Configuration configuration{};
   configuration.axes = axes_of(scenario);
   double& uplink = configuration.uplink_bytes_per_s = platforms::kUnlimited;
   double& downlink = configuration.downlink_bytes_per_s = platforms::kUnlimited;
@@ -154,27 +154,6 @@ Configuration<double> configuration_of(const Scenario& scenario) {
   }
   configuration.gpus_per_site = scenario.gpus.count;
   return configuration;
-}
-
-Configuration<Block> replicated(const Configuration<double>& one) {
-  const auto all = [](double value) { return constant<Block>(value); };
-  Configuration<Block> block;
-  block.axes = {all(one.axes.sites),          all(one.axes.local_steps),
-                all(one.axes.expert_overlap), all(one.axes.reshuffle_rounds),
-                all(one.axes.overlap_steps),  all(one.axes.fragments),
-                all(one.axes.tokens),         all(one.axes.global_batch_sequences),
-                all(one.axes.gpus_per_site),  all(one.axes.bytes_per_element)};
-  block.uplink_bytes_per_s = all(one.uplink_bytes_per_s);
-  block.downlink_bytes_per_s = all(one.downlink_bytes_per_s);
-  block.path_bytes_per_s = all(one.path_bytes_per_s);
-  block.latency_s = all(one.latency_s);
-  block.bandwidth_efficiency = all(one.bandwidth_efficiency);
-  block.free_share = all(one.free_share);
-  block.step_time_s = all(one.step_time_s);
-  block.peak_flops = all(one.peak_flops);
-  block.share_of_peak = all(one.share_of_peak);
-  block.gpus_per_site = all(one.gpus_per_site);
-  return block;
 }
 
 }  // namespace fomoe::costmodel

@@ -13,8 +13,7 @@ struct GpuPower {
 ///   E = gpus · PUE · P_board · [busy + idle_share · (duration − busy)]
 /// P_board is board_w. With the utilisation u = busy ÷ duration, the mean power of a board is
 /// P_board · (idle_share + (1 − idle_share) · u).
-template <class V>
-V energy_joules(const GpuPower& power, const V& gpus, const V& duration_s, const V& busy_s) {
+inline double energy_joules(const GpuPower& power, double gpus, double duration_s, double busy_s) {
   return gpus * (power.pue * power.board_w) * (busy_s + power.idle_share * (duration_s - busy_s));
 }
 

@@ -35,10 +35,10 @@ constexpr auto enum_names(Host) {
 }
 
 struct NetworkModel {
-  double bandwidth_efficiency = 1.0;  // (0, 1]: share of a link's rate available to payload
-  double background_share = 0;        // [0, 1): share of every link that other traffic always takes
-  double latency_factor = 1;          // factor on every latency
-  double jitter_s = 0;                // upper bound of the uniform random latency added to every flow
+  double bandwidth_efficiency = 1;  // (0, 1]: share of a link's rate available to payload
+  double background_share = 0;      // [0, 1): share of every link that other traffic always takes
+  double latency_factor = 1;        // factor on every latency
+  double jitter_s = 0;              // upper bound of the uniform random latency added to every flow
   RingModel ring_model = RingModel::stepwise;
   double call_overhead_s = 0;  // delay of each node before each call of a collective
   /// Rate at which a node copies, encodes and adds payloads before it sends them; it does not send meanwhile.

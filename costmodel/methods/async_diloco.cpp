@@ -212,15 +212,12 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = through_first_site(axes, fixed);
-    // Among links that differ, each site exchanges at its own pace, which a star that starts at once is not.
-    summary.stages[0].between = Between::any;
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = through_first_site(axes, fixed);
+  // Among links that differ, each site exchanges at its own pace, which a star that starts at once is not.
+  summary.stages[0].between = Between::any;
+  return summary;
+}
 
 }  // namespace
 
@@ -242,7 +239,7 @@ Method async_diloco() {
   method.assumptions =
       "the number of updates of each site follows from expected times, as if the server knew them";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

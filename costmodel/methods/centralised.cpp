@@ -20,12 +20,7 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return rounds_of(axes, fixed, constant<V>(1));
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) { return rounds_of(axes, fixed, 1.0); }
 
 }  // namespace
 
@@ -41,7 +36,7 @@ Method centralised() {
   method.not_modelled = "other sites that help with data or evaluation";
   method.assumptions = "the first site has the GPUs for the whole batch";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

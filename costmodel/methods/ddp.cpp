@@ -108,29 +108,25 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = full_model_summary(axes, fixed, constant<V>(1), axes.bytes_per_element);
-    summary.stage_count = 0;
-    // Half of the norms outside the layers, and an untied unembedding, go with the last layer's bucket.
-    const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
-    const V middle = (fixed.layered_elements + fixed.expert_elements) / axes.fragments;
-    const V others = axes.fragments - 1.0;
-    const V any = min_of(others, constant<V>(1));  // 0 if P = 1: one bucket is the first and the last
-    summary.add(averaging_stage(
-        axes, fixed,
-        V(axes.bytes_per_element *
-          (middle + fixed.embedding_elements - any * fixed.head_elements + (2.0 - any) * edge))));
-    Stage<V> hidden = averaging_stage(
-        axes, fixed, V(axes.bytes_per_element * (others * middle + any * (edge + fixed.head_elements))));
-    hidden.latency_hops *= others;
-    hidden.hidden_backwards = share_of_pass(axes, fixed) * others / axes.fragments;
-    summary.add(hidden);
-    summary.approximate = leaves_remainder(constant<V>(fixed.layers), axes.fragments);
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = full_model_summary(axes, fixed, 1.0, axes.bytes_per_element);
+  summary.stages.clear();
+  // Half of the norms outside the layers, and an untied unembedding, go with the last layer's bucket.
+  const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
+  const double middle = (fixed.layered_elements + fixed.expert_elements) / axes.fragments;
+  const double others = axes.fragments - 1.0;
+  const double any = std::min(others, 1.0);  // 0 if P = 1: one bucket is the first and the last
+  summary.add(averaging_stage(axes, fixed,
+                              axes.bytes_per_element * (middle + fixed.embedding_elements -
+                                                        any * fixed.head_elements + (2.0 - any) * edge)));
+  Stage hidden = averaging_stage(
+      axes, fixed, axes.bytes_per_element * (others * middle + any * (edge + fixed.head_elements)));
+  hidden.latency_hops *= others;
+  hidden.hidden_backwards = share_of_pass(axes, fixed) * others / axes.fragments;
+  summary.add(hidden);
+  summary.approximate = leaves_remainder(fixed.layers, axes.fragments);
+  return summary;
+}
 
 // The default of PyTorch's DistributedDataParallel, bucket_cap_mb (Li et al. 2020). A bucket has at least one
 // layer; the embedding is in the last one.
@@ -164,7 +160,7 @@ Method ddp() {
       "buckets of about 25 MiB of whole layers, one after another; gradients of several micro-batches are "
       "complete in the last one";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

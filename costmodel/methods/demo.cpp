@@ -32,14 +32,11 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& whole) const {
-    Fixed fixed = whole;
-    fixed.sparse_payloads = true;  // even if all coefficients are sent: payloads are not summed on the way
-    return full_model_summary(axes, fixed, constant<V>(1), axes.bytes_per_element);
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& whole) {
+  Fixed fixed = whole;
+  fixed.sparse_payloads = true;  // even if all coefficients are sent: payloads are not summed on the way
+  return full_model_summary(axes, fixed, 1.0, axes.bytes_per_element);
+}
 
 }  // namespace
 
@@ -59,7 +56,7 @@ Method demo() {
       "the time of the cosine transform; blocks that are smaller than 64·64 at the edges of tensors";
   method.assumptions = "an int64 position for each coefficient, as in the authors' code";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -40,19 +40,15 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& whole) const {
-    Fixed fixed = whole;
-    fixed.dense_elements -= fixed.embedding_elements;
-    Summary<V> summary =
-        full_model_summary(axes, fixed, axes.local_steps,
-                           V(contents_of(fixed.outer_optimizer) *
-                             averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer)));
-    summary.outer_steps_per_round = constant<V>(outer_steps_of(fixed.outer_optimizer));
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& whole) {
+  Fixed fixed = whole;
+  fixed.dense_elements -= fixed.embedding_elements;
+  PlanSummary summary = full_model_summary(
+      axes, fixed, axes.local_steps,
+      contents_of(fixed.outer_optimizer) * averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer));
+  summary.outer_steps_per_round = outer_steps_of(fixed.outer_optimizer);
+  return summary;
+}
 
 }  // namespace
 
@@ -73,7 +69,7 @@ Method dept() {
       "(an upper bound, since rows that only some sites have are averaged among fewer)";
   method.assumptions = "both tables of an untied embedding stay at their site, without outer state";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

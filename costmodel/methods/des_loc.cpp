@@ -32,22 +32,19 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, bytes_per_parameter(axes, fixed));
-    // A moment with period k is sent in ⌊rounds/k⌋ rounds of the run.
-    const V moments = (floor_of(V(summary.rounds / fixed.moment1_period)) +
-                       floor_of(V(summary.rounds / fixed.moment2_period))) /
-                      summary.rounds;
-    const V contents = 1.0 + moments;
-    summary.sent.dense *= contents;
-    summary.sent.expert_sync *= contents;
-    summary.stages[0].bytes *= contents;
-    summary.stages[0].pair_bytes *= contents;
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = full_model_summary(axes, fixed, axes.local_steps, bytes_per_parameter(axes, fixed));
+  // A moment with period k is sent in ⌊rounds/k⌋ rounds of the run.
+  const double moments = (std::floor(summary.rounds / fixed.moment1_period) +
+                          std::floor(summary.rounds / fixed.moment2_period)) /
+                         summary.rounds;
+  const double contents = 1.0 + moments;
+  summary.sent.dense *= contents;
+  summary.sent.expert_sync *= contents;
+  summary.stages[0].bytes *= contents;
+  summary.stages[0].pair_bytes *= contents;
+  return summary;
+}
 
 }  // namespace
 
@@ -63,7 +60,7 @@ Method des_loc() {
   method.not_modelled = "periods of parameters other than K";
   method.assumptions = "moments are sent together with the parameters of their round";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -87,28 +87,25 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
-    summary.outer_steps_per_round = constant<V>(1);
-    const V sharers = axes.sites / fixed.module_choices;
-    const V embedding = fixed.embedding_elements * axes.bytes_per_element;
-    const V dense = (fixed.dense_elements - fixed.embedding_elements) * axes.bytes_per_element;
-    const V experts = fixed.expert_elements * axes.bytes_per_element;
-    // With skip-token the dense part of other methods includes the router, but a module keeps its own.
-    summary.sent.dense = all_reduce_factor(axes.sites) * embedding + all_reduce_factor(sharers) * dense;
-    summary.sent.expert_sync = all_reduce_factor(sharers) * experts;
-    Stage<V> stage;
-    stage.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
-    stage.bytes = summary.sent.total();
-    // Upper bound: the bytes between two sites that share every level.
-    stage.pair_bytes = all_reduce_pair_factor(fixed.collective, axes.sites) * embedding +
-                       all_reduce_pair_factor(fixed.collective, sharers) * (dense + experts);
-    summary.add(stage);
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
+  summary.outer_steps_per_round = 1.0;
+  const double sharers = axes.sites / fixed.module_choices;
+  const double embedding = fixed.embedding_elements * axes.bytes_per_element;
+  const double dense = (fixed.dense_elements - fixed.embedding_elements) * axes.bytes_per_element;
+  const double experts = fixed.expert_elements * axes.bytes_per_element;
+  // With skip-token the dense part of other methods includes the router, but a module keeps its own.
+  summary.sent.dense = all_reduce_factor(axes.sites) * embedding + all_reduce_factor(sharers) * dense;
+  summary.sent.expert_sync = all_reduce_factor(sharers) * experts;
+  Stage stage;
+  stage.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
+  stage.bytes = summary.sent.total();
+  // Upper bound: the bytes between two sites that share every level.
+  stage.pair_bytes = all_reduce_pair_factor(fixed.collective, axes.sites) * embedding +
+                     all_reduce_pair_factor(fixed.collective, sharers) * (dense + experts);
+  summary.add(stage);
+  return summary;
+}
 
 void check_modules(const Scenario& scenario) {
   const int sites = scenario.sites(), choices = scenario.strategy.module_choices;
@@ -142,7 +139,7 @@ Method di_paco() {
   method.not_modelled = "more paths than sites; routing and re-sharding of the data among paths";
   method.assumptions = "all paths share the embedding";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -33,25 +33,22 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    const V bytes =
-        contents_of(fixed.outer_optimizer) * averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer);
-    Summary<V> summary;
-    if (fixed.layerwise) {
-      Axes<V> one_fragment = axes;
-      one_fragment.fragments = constant<V>(1);
-      one_fragment.overlap_steps = constant<V>(0);
-      summary = summary_of_fragments(one_fragment, fixed, bytes);
-    } else {
-      summary = full_model_summary(axes, fixed, axes.local_steps, bytes);
-      summary.outer_steps_per_round = constant<V>(1);
-    }
-    summary.outer_steps_per_round *= outer_steps_of(fixed.outer_optimizer);
-    return summary;
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  const double bytes =
+      contents_of(fixed.outer_optimizer) * averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer);
+  PlanSummary summary;
+  if (fixed.layerwise) {
+    Axes one_fragment = axes;
+    one_fragment.fragments = 1.0;
+    one_fragment.overlap_steps = 0.0;
+    summary = summary_of_fragments(one_fragment, fixed, bytes);
+  } else {
+    summary = full_model_summary(axes, fixed, axes.local_steps, bytes);
+    summary.outer_steps_per_round = 1.0;
   }
-};
+  summary.outer_steps_per_round *= outer_steps_of(fixed.outer_optimizer);
+  return summary;
+}
 
 }  // namespace
 
@@ -73,7 +70,7 @@ Method diloco() {
       "layerwise "
       "is set";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

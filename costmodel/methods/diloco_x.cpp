@@ -19,7 +19,7 @@ Method diloco_x() {
   method.not_modelled = "low-rank compression with adaptive rank, adaptive K, and the pipeline inside a site";
   method.assumptions = "int4 values with a scale per 256 values";
   method.plan = plan_with_delay;
-  use_formula(method, DelayFormula{});
+  method.formula = delay_formula;
   return method;
 }
 

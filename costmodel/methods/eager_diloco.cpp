@@ -24,7 +24,7 @@ Method eager_diloco() {
       "eager updates of fragments (use streaming_diloco with overlap_steps for the same times)";
   method.assumptions = "the average may take as long as the K steps of the next round";
   method.plan = plan_with_delay;
-  use_formula(method, DelayFormula{});
+  method.formula = delay_formula;
   return method;
 }
 

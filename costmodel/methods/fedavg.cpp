@@ -43,12 +43,7 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return through_first_site(axes, fixed);
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) { return through_first_site(axes, fixed); }
 
 }  // namespace
 
@@ -69,7 +64,7 @@ Method fedavg() {
       "diloco";
   method.assumptions = "the server is at the first site, and its copy of the model needs no GPU memory";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -164,49 +164,46 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
-    summary.outer_steps_per_round = constant<V>(outer_steps_of(fixed.outer_optimizer));
-    const double contents = contents_of(fixed.outer_optimizer);
-    const bool random = fixed.placement == PlacementKind::random;
-    const V averaged_bytes = averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer);
-    const V dense_bytes = fixed.dense_elements * averaged_bytes;
-    const V held_share = axes.expert_overlap / axes.sites;
-    const V held_bytes = fixed.expert_elements * held_share * averaged_bytes;
-    const V missing_bytes = fixed.migrated_contents * (1.0 - held_share) * fixed.expert_elements *
-                            held_share * bytes_per_parameter(axes, fixed);
-    const V migrations_per_round = (random ? 1.0 : 0.0) / axes.reshuffle_rounds;
-    summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
-    summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
-    summary.sent.migration = migrations_per_round * missing_bytes;
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
+  summary.outer_steps_per_round = outer_steps_of(fixed.outer_optimizer);
+  const double contents = contents_of(fixed.outer_optimizer);
+  const bool random = fixed.placement == PlacementKind::random;
+  const double averaged_bytes = averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer);
+  const double dense_bytes = fixed.dense_elements * averaged_bytes;
+  const double held_share = axes.expert_overlap / axes.sites;
+  const double held_bytes = fixed.expert_elements * held_share * averaged_bytes;
+  const double missing_bytes = fixed.migrated_contents * (1.0 - held_share) * fixed.expert_elements *
+                               held_share * bytes_per_parameter(axes, fixed);
+  const double migrations_per_round = (random ? 1.0 : 0.0) / axes.reshuffle_rounds;
+  summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
+  summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
+  summary.sent.migration = migrations_per_round * missing_bytes;
 
-    Stage<V> synchronisation;
-    synchronisation.latency_hops = averaging_hops(fixed, axes.sites);
-    synchronisation.bytes = summary.sent.dense + summary.sent.expert_sync;
-    // Owners in fixed blocks exchange with the same few sites. Other sets of owners are assumed to spread
-    // over all pairs.
-    const V peers = max_of(V(axes.sites - 1.0), constant<V>(1));
-    const V expert_pair_bytes =
-        fixed.placement == PlacementKind::fixed
-            ? V(contents * averaging_pair_factor(fixed, axes.expert_overlap) * held_bytes)
-            : V(summary.sent.expert_sync / peers);
-    synchronisation.pair_bytes =
-        contents * averaging_pair_factor(fixed, axes.sites) * dense_bytes + expert_pair_bytes;
-    summary.add(synchronisation);
-    if (random) {
-      Stage<V> migration;
-      // 0 if every site holds all experts: nothing migrates and no latency is incurred.
-      migration.latency_hops = ceil_of(V(1.0 - held_share));
-      migration.bytes = missing_bytes;
-      migration.pair_bytes = missing_bytes / peers;
-      migration.times_per_round = migrations_per_round;
-      summary.add(migration);
-    }
-    return summary;
+  Stage synchronisation;
+  synchronisation.latency_hops = averaging_hops(fixed, axes.sites);
+  synchronisation.bytes = summary.sent.dense + summary.sent.expert_sync;
+  // Owners in fixed blocks exchange with the same few sites. Other sets of owners are assumed to spread
+  // over all pairs.
+  const double peers = std::max(axes.sites - 1.0, 1.0);
+  const double expert_pair_bytes =
+      fixed.placement == PlacementKind::fixed
+          ? (contents * averaging_pair_factor(fixed, axes.expert_overlap) * held_bytes)
+          : (summary.sent.expert_sync / peers);
+  synchronisation.pair_bytes =
+      contents * averaging_pair_factor(fixed, axes.sites) * dense_bytes + expert_pair_bytes;
+  summary.add(synchronisation);
+  if (random) {
+    Stage migration;
+    // 0 if every site holds all experts: nothing migrates and no latency is incurred.
+    migration.latency_hops = std::ceil(1.0 - held_share);
+    migration.bytes = missing_bytes;
+    migration.pair_bytes = missing_bytes / peers;
+    migration.times_per_round = migrations_per_round;
+    summary.add(migration);
   }
-};
+  return summary;
+}
 
 }  // namespace
 
@@ -234,7 +231,7 @@ Method fomoe() {
   method.not_modelled = "a placement that follows routing while the run trains";
   method.assumptions = "experts of a layer are independent payloads; migrated experts have no AdamW moments";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -35,25 +35,23 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
-    summary.outer_steps_per_round = constant<V>(1);
-    const V others = axes.sites - 1.0;
-    const V peers = min_of(constant<V>(fixed.gossip_peers), others);
-    const V copies = copies_in_pairs(axes.sites, fixed.gossip_peers);
-    summary.sent.dense = copies * bytes_per_parameter(axes, fixed) * fixed.dense_elements;
-    summary.sent.expert_sync = copies * bytes_per_parameter(axes, fixed) * fixed.expert_elements;
-    const V model_bytes = bytes_per_parameter(axes, fixed) * (fixed.dense_elements + fixed.expert_elements);
-    Stage<V> stage;
-    stage.latency_hops = min_of(others, constant<V>(1));
-    stage.bytes = peers * model_bytes;
-    stage.pair_bytes = min_of(others, constant<V>(1)) * model_bytes;
-    summary.add(stage);
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
+  summary.outer_steps_per_round = 1.0;
+  const double others = axes.sites - 1.0;
+  const double peers = std::min(fixed.gossip_peers, others);
+  const double copies = copies_in_pairs(axes.sites, fixed.gossip_peers);
+  summary.sent.dense = copies * bytes_per_parameter(axes, fixed) * fixed.dense_elements;
+  summary.sent.expert_sync = copies * bytes_per_parameter(axes, fixed) * fixed.expert_elements;
+  const double model_bytes =
+      bytes_per_parameter(axes, fixed) * (fixed.dense_elements + fixed.expert_elements);
+  Stage stage;
+  stage.latency_hops = std::min(others, 1.0);
+  stage.bytes = peers * model_bytes;
+  stage.pair_bytes = std::min(others, 1.0) * model_bytes;
+  summary.add(stage);
+  return summary;
+}
 
 }  // namespace
 
@@ -72,7 +70,7 @@ Method gossip() {
   method.not_modelled = "a period of its own for each site";
   method.assumptions = "partners are drawn uniformly, and each pair exchanges the whole model";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

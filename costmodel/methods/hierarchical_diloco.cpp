@@ -52,33 +52,29 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
-    const V global = floor_of(V(summary.rounds / fixed.global_period)) / summary.rounds;  // share of rounds
-    const V of_region = axes.sites / fixed.collective.regions;
-    summary.outer_steps_per_round = global;
-    const auto add = [&](const V& share, const V& sites, const V& bytes, bool everywhere) {
-      Axes<V> members = axes;
-      members.sites = sites;
-      Fixed with = fixed;
-      if (!everywhere) with.sparse_payloads = false;
-      if (!everywhere && with.collective == Collective::hierarchical) with.collective = Collective::ring;
-      const V factor = share * averaging_factor(with, sites) * bytes;
-      summary.sent.dense += factor * fixed.dense_elements;
-      summary.sent.expert_sync += factor * fixed.expert_elements;
-      Stage<V> stage =
-          averaging_stage(members, with, V(bytes * (fixed.dense_elements + fixed.expert_elements)));
-      stage.times_per_round = share;
-      if (!everywhere) stage.between = Between::any;  // the links inside a region are not told apart
-      summary.add(stage);
-    };
-    add(global, axes.sites, axes.bytes_per_element, true);
-    add(V(1.0 - global), of_region, bytes_per_parameter(axes, fixed), false);
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
+  const double global = std::floor(summary.rounds / fixed.global_period) / summary.rounds;  // share of rounds
+  const double of_region = axes.sites / fixed.collective.regions;
+  summary.outer_steps_per_round = global;
+  const auto add = [&](double share, double sites, double bytes, bool everywhere) {
+    Axes members = axes;
+    members.sites = sites;
+    Fixed with = fixed;
+    if (!everywhere) with.sparse_payloads = false;
+    if (!everywhere && with.collective == Collective::hierarchical) with.collective = Collective::ring;
+    const double factor = share * averaging_factor(with, sites) * bytes;
+    summary.sent.dense += factor * fixed.dense_elements;
+    summary.sent.expert_sync += factor * fixed.expert_elements;
+    Stage stage = averaging_stage(members, with, bytes * (fixed.dense_elements + fixed.expert_elements));
+    stage.times_per_round = share;
+    if (!everywhere) stage.between = Between::any;  // the links inside a region are not told apart
+    summary.add(stage);
+  };
+  add(global, axes.sites, axes.bytes_per_element, true);
+  add(1.0 - global, of_region, bytes_per_parameter(axes, fixed), false);
+  return summary;
+}
 
 void check_regions(const Scenario& scenario) {
   if (scenario.strategy.secure_aggregation)
@@ -115,7 +111,7 @@ Method hierarchical_diloco() {
   method.assumptions = "regions are consecutive sites; a global round replaces the regional average";
   method.check = check_regions;
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -20,13 +20,10 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return full_model_summary(axes, fixed, axes.local_steps,
-                              V(contents_of(OuterOptimizer::local_adamw) * bytes_per_parameter(axes, fixed)));
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  return full_model_summary(axes, fixed, axes.local_steps,
+                            contents_of(OuterOptimizer::local_adamw) * bytes_per_parameter(axes, fixed));
+}
 
 }  // namespace
 
@@ -41,7 +38,7 @@ Method local_adamw() {
   method.not_modelled = "moments that are averaged less often than parameters: use des_loc";
   method.assumptions = "parameters and both moments are one payload";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

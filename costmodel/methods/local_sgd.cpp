@@ -19,12 +19,9 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return full_model_summary(axes, fixed, axes.local_steps, bytes_per_parameter(axes, fixed));
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  return full_model_summary(axes, fixed, axes.local_steps, bytes_per_parameter(axes, fixed));
+}
 
 }  // namespace
 
@@ -38,7 +35,7 @@ Method local_sgd() {
   method.not_modelled = "momentum of the averages (SlowMo)";
   method.assumptions = "every site averages in every round";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -39,30 +39,27 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
-    summary.outer_steps_per_round = constant<V>(1);
-    const V any = min_of(V(axes.sites - 1.0), constant<V>(1));  // 0 if there is only one site
-    const V gradient = axes.bytes_per_element, parameter = bytes_per_parameter(axes, fixed);
-    const V copies = copies_in_pairs(axes.sites, 1);
-    summary.sent.dense = copies * (gradient + parameter) * fixed.dense_elements;
-    summary.sent.expert_sync = copies * (gradient + parameter) * fixed.expert_elements;
-    const double elements = fixed.dense_elements + fixed.expert_elements;
-    Stage<V> slow_weights;
-    slow_weights.latency_hops = any;
-    slow_weights.bytes = slow_weights.pair_bytes = any * parameter * elements;
-    slow_weights.hidden_steps = summary.steps / summary.rounds;  // fewer than K if the last round is short
-    slow_weights.hidden_hops = any;
-    summary.add(slow_weights);
-    Stage<V> pseudo_gradients;
-    pseudo_gradients.latency_hops = any;
-    pseudo_gradients.bytes = pseudo_gradients.pair_bytes = any * gradient * elements;
-    summary.add(pseudo_gradients);
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
+  summary.outer_steps_per_round = 1.0;
+  const double any = std::min(axes.sites - 1.0, 1.0);  // 0 if there is only one site
+  const double gradient = axes.bytes_per_element, parameter = bytes_per_parameter(axes, fixed);
+  const double copies = copies_in_pairs(axes.sites, 1);
+  summary.sent.dense = copies * (gradient + parameter) * fixed.dense_elements;
+  summary.sent.expert_sync = copies * (gradient + parameter) * fixed.expert_elements;
+  const double elements = fixed.dense_elements + fixed.expert_elements;
+  Stage slow_weights;
+  slow_weights.latency_hops = any;
+  slow_weights.bytes = slow_weights.pair_bytes = any * parameter * elements;
+  slow_weights.hidden_steps = summary.steps / summary.rounds;  // fewer than K if the last round is short
+  slow_weights.hidden_hops = any;
+  summary.add(slow_weights);
+  Stage pseudo_gradients;
+  pseudo_gradients.latency_hops = any;
+  pseudo_gradients.bytes = pseudo_gradients.pair_bytes = any * gradient * elements;
+  summary.add(pseudo_gradients);
+  return summary;
+}
 
 }  // namespace
 
@@ -82,7 +79,7 @@ Method noloco() {
   method.assumptions =
       "slow weights are sent while the local steps run; the published code sends them afterwards";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

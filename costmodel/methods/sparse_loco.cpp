@@ -32,17 +32,13 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& whole) const {
-    Fixed fixed = whole;
-    fixed.sparse_payloads =
-        true;  // even if the scenario keeps every value: payloads are not summed on the way
-    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, axes.bytes_per_element);
-    summary.outer_steps_per_round = constant<V>(1);
-    return summary;
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& whole) {
+  Fixed fixed = whole;
+  fixed.sparse_payloads = true;  // even if the scenario keeps every value: payloads are not summed on the way
+  PlanSummary summary = full_model_summary(axes, fixed, axes.local_steps, axes.bytes_per_element);
+  summary.outer_steps_per_round = 1.0;
+  return summary;
+}
 
 }  // namespace
 
@@ -60,7 +56,7 @@ Method sparse_loco() {
       "entropy-coded positions; exchange through an object store, where each site uploads once";
   method.assumptions = "codebooks of the 2-bit values are too small to count";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

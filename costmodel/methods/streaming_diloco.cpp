@@ -23,12 +23,9 @@ namespace {
 
 Plan plan(const Scenario& scenario) { return plan_of_fragments(scenario, {Content::pseudo_gradient}); }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return summary_of_fragments(axes, fixed, axes.bytes_per_element);
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  return summary_of_fragments(axes, fixed, axes.bytes_per_element);
+}
 
 // Three layers in each fragment, as in the paper. Fragments take turns within the steps of a round.
 int usual_fragments(const ModelShape& model, const Strategy& strategy) {
@@ -60,7 +57,7 @@ Method streaming_diloco() {
   method.inside_step = sends_layers;
   method.check = check_layerwise;
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -1,5 +1,8 @@
 #include "costmodel/model/activations.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace fomoe::costmodel {
 
 namespace {
@@ -61,6 +64,35 @@ void count_activations(const ModelShape& shape, bool experts_here, SiteModel& mo
   model.outer_norm_bytes_per_token = kHalf * d * real(shape.outer_norms + 1);
   model.logit_bytes_per_token = (own ? kHalf : kSingle) * real(shape.vocabulary);
   model.logit_chunk_bytes = real(own ? kLogitChunkBytes : kOtherLogitChunkBytes);
+}
+
+double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int stage) {
+  const double here = model.gpus.pipeline_parallel;
+  const double behind = here * (load.site_stages - load.site_stage) - static_cast<double>(stage);
+  if (model.pipeline_micro_batches == 0) return behind;
+  const double all = model.pipeline_micro_batches;
+  return model.one_forward_one_backward ? std::min(all, behind) : all;
+}
+
+double activation_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
+                        int stage) {
+  const double tokens = micro_batch_sequences * model.sequence_length;
+  const double moe_layer = model.moe_layer_bytes_per_token +
+                           model.bytes_per_token_and_expert * (model.expert_padding * load.executed_experts);
+  const double dense_layers = model.layers - model.moe_layers;
+  double kept = dense_layers * model.dense_layer_bytes_per_token + model.moe_layers * moe_layer;
+  double working = 0;
+  if (model.gpus.activation_checkpointing && model.dense_layer_bytes_per_token > 0) {
+    kept = model.layers * 2 * model.d_model;
+    working = std::max(dense_layers > 0 ? model.dense_layer_bytes_per_token : 0.0,
+                       (model.moe_layers > 0 ? 1.0 : 0.0) * moe_layer);
+  }
+  const double stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
+  const double bytes = tokens * (micro_batches_in_flight(model, load, stage) / stages * kept + working) +
+                       in_last_stage(model, load, stage) *
+                           (tokens * model.outer_norm_bytes_per_token +
+                            std::min(model.logit_chunk_bytes, tokens * model.logit_bytes_per_token));
+  return bytes / static_cast<double>(model.gpus.tensor_parallel);
 }
 
 }  // namespace fomoe::costmodel

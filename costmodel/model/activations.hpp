@@ -53,22 +53,14 @@ void count_activations(const ModelShape& shape, bool experts_here, SiteModel& mo
 /// Micro-batches whose activations a GPU keeps at the same time. A pipeline of P stages with the 1F1B
 /// schedule keeps P − i of n micro-batches in its stage i (Narayanan et al. 2021, section 2.2.1), GPipe all
 /// n. A pipeline inside a site is assumed to have at least as many micro-batches as stages.
-template <class V>
-V micro_batches_in_flight(const SiteModel& model, const SiteLoad<V>& load, int stage) {
-  const double here = model.gpus.pipeline_parallel;
-  const V behind = here * (load.site_stages - load.site_stage) - static_cast<double>(stage);
-  if (model.pipeline_micro_batches == 0) return behind;
-  const V all = constant<V>(model.pipeline_micro_batches);
-  return model.one_forward_one_backward ? min_of(all, behind) : all;
-}
+double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int stage);
 
 /// Sequences in a micro-batch of one replica. If the sites are pipeline stages, the replicas of a site share
 /// each of the n micro-batches of the global batch.
-template <class V>
-V replica_micro_batch(const SiteModel& model, const SiteLoad<V>& load) {
-  if (model.pipeline_micro_batches == 0) return constant<V>(model.micro_batch_sequences);
+inline double replica_micro_batch(const SiteModel& model, const SiteLoad& load) {
+  if (model.pipeline_micro_batches == 0) return model.micro_batch_sequences;
   const double shared_by = model.gpus.tensor_parallel * model.gpus.pipeline_parallel;
-  return ceil_of(V(ceil_of(V(load.batch_sequences / model.pipeline_micro_batches)) * shared_by / load.gpus));
+  return std::ceil(std::ceil(load.batch_sequences / model.pipeline_micro_batches) * shared_by / load.gpus);
 }
 
 /// Experts with buffers of fixed capacity keep padded rows as well (SiteModel::expert_padding).
@@ -79,26 +71,7 @@ V replica_micro_batch(const SiteModel& model, const SiteLoad<V>& load) {
 /// of one whole layer. The last stage adds the inputs of the outer norms and of the unembedding, and a chunk
 /// of logits. The sum is divided by the tensor-parallel degree (sequence parallelism, eq. 4 of the same
 /// paper).
-template <class V>
-V activation_bytes(const SiteModel& model, const SiteLoad<V>& load, const V& micro_batch_sequences,
-                   int stage) {
-  const V tokens = micro_batch_sequences * model.sequence_length;
-  const V moe_layer = model.moe_layer_bytes_per_token +
-                      model.bytes_per_token_and_expert * (model.expert_padding * load.executed_experts);
-  const double dense_layers = model.layers - model.moe_layers;
-  V kept = dense_layers * model.dense_layer_bytes_per_token + model.moe_layers * moe_layer;
-  V working = constant<V>(0);
-  if (model.gpus.activation_checkpointing && model.dense_layer_bytes_per_token > 0) {
-    kept = constant<V>(model.layers * 2 * model.d_model);
-    working = max_of(constant<V>(dense_layers > 0 ? model.dense_layer_bytes_per_token : 0.0),
-                     V((model.moe_layers > 0 ? 1.0 : 0.0) * moe_layer));
-  }
-  const V stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
-  const V bytes = tokens * (micro_batches_in_flight(model, load, stage) / stages * kept + working) +
-                  in_last_stage(model, load, stage) *
-                      (tokens * model.outer_norm_bytes_per_token +
-                       min_of(constant<V>(model.logit_chunk_bytes), V(tokens * model.logit_bytes_per_token)));
-  return bytes / static_cast<double>(model.gpus.tensor_parallel);
-}
+double activation_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
+                        int stage);
 
 }  // namespace fomoe::costmodel

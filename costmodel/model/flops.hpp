@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/math/lanes.hpp"
 
 namespace fomoe::costmodel {
 
@@ -15,22 +14,20 @@ namespace fomoe::costmodel {
 ///              eq. "flops_per_token_st").
 enum class FlopsAccounting { mechanism, paper };
 
-template <class V>
-struct FlopsOf {
-  V dense = constant<V>(0);  // projections of attention, dense feed-forward parts, unembedding
+struct FlopsPerToken {
+  double dense = 0;  // projections of attention, dense feed-forward parts, unembedding
   /// FLOPs of attention's scores and weighted values. They are 12·L·d·s for the paper's family of models,
   /// where L is the number of layers, d is d_model and s is the sequence length. Every pair of positions of a
   /// sequence counts, or of the window in layers with a window. Possible savings by causal masking are not
   /// deducted. Layers of linear attention count the products with their state (linear_attention.hpp).
-  V attention = constant<V>(0);
-  V expert = constant<V>(0);
-  V router = constant<V>(0);
-  [[nodiscard]] V total() const { return dense + attention + expert + router; }
+  double attention = 0;
+  double expert = 0;
+  double router = 0;
+  [[nodiscard]] double total() const { return dense + attention + expert + router; }
 };
-using FlopsPerToken = FlopsOf<double>;
 
 /// 2 FLOPs per parameter and token in the forward pass, 4 in the backward pass (Kaplan et al. 2020).
-inline constexpr double kTrainingFlopsPerParameter = 6.0;
+inline constexpr double kTrainingFlopsPerParameter = 6;
 
 /// Model FLOPs utilisation: the FLOPs of the tokens that are processed in a second ÷ the peak FLOP/s.
 constexpr double model_flops_utilisation(double flops_per_token, double tokens_per_s, double peak_flops) {
@@ -42,22 +39,22 @@ FlopsPerToken full_replica_flops(const ModelShape& shape);
 
 /// FLOPs per token on a site that holds `local_experts` = N_le of N_e experts. `active_experts` = k is the
 /// largest number of experts that a token uses.
-template <class V>
-FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
-                                 const V& local_experts, bool skip_token, FlopsAccounting accounting) {
+inline FlopsPerToken partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
+                                           double local_experts, bool skip_token,
+                                           FlopsAccounting accounting) {
   // In a dense model, which has no experts, full.expert and full.router are 0, whatever these shares are.
-  const V active_share = min_of(constant<V>(active_experts), local_experts) / max_of(active_experts, 1.0);
-  const V local_share = local_experts / max_of(experts, 1.0);  // σ_st
-  FlopsOf<V> flops;
-  flops.dense = constant<V>(full.dense);
-  flops.attention = constant<V>(full.attention);
+  const double active_share = std::min(active_experts, local_experts) / std::max(active_experts, 1.0);
+  const double local_share = local_experts / std::max(experts, 1.0);  // σ_st
+  FlopsPerToken flops;
+  flops.dense = full.dense;
+  flops.attention = full.attention;
   if (!skip_token) {
     flops.expert = active_share * full.expert;  // F_FFN · min(k, N_le)/k
     flops.router = local_share * full.router;   // F_gate · N_le/N_e
   } else if (accounting == FlopsAccounting::mechanism) {
     /// Each of the k chosen experts is local with probability N_le/N_e.
     flops.expert = local_share * full.expert;
-    flops.router = constant<V>(full.router);  // the router scores all N_e experts
+    flops.router = full.router;  // the router scores all N_e experts
   } else {
     flops.expert = local_share * active_share * full.expert;
     flops.router = local_share * full.router;
@@ -71,8 +68,7 @@ double unembedding_flops(const ModelShape& shape);
 
 /// Share of the forward pass that activation checkpointing repeats: all layers, including attention. The
 /// unembedding is no layer, and its activations are kept. `flops_per_token` includes it.
-template <class V>
-V repeated_share(const V& flops_per_token, double unembedding) {
+inline double repeated_share(double flops_per_token, double unembedding) {
   return 1.0 - unembedding / flops_per_token;
 }
 

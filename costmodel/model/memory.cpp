@@ -1,5 +1,6 @@
 #include "costmodel/model/memory.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "costmodel/inputs/at_site.hpp"
@@ -13,10 +14,10 @@ namespace {
 
 constexpr std::int64_t kMaxSequences = std::int64_t{1} << 40;
 
-MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad<double>& load, double micro_batch) {
+MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad& load, double micro_batch) {
   MemoryBytes fullest;
   for (int end = 0; end < pipeline_ends(model); ++end) {
-    const SiteLoad<double> at_end = at_end_of_pipeline(load, end == 1);
+    const SiteLoad at_end = at_end_of_pipeline(load, end == 1);
     for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
       const MemoryBytes gpu = memory_of_stage(model, at_end, stage, micro_batch);
       if (gpu.total() > fullest.total()) fullest = gpu;
@@ -56,7 +57,7 @@ MemoryBytes memory_per_gpu(const Scenario& scenario, double micro_batch_sequence
 
 MemoryBytes memory_per_site(const Scenario& scenario) {
   const SiteModel model = site_model(scenario);
-  const SiteLoad<double> load = site_load(scenario, 0);
+  const SiteLoad load = site_load(scenario, 0);
   MemoryBytes fullest;
   for (int end = 0; end < pipeline_ends(model); ++end) {
     const MemoryBytes site = memory_of_site(model, at_end_of_pipeline(load, end == 1));
@@ -67,7 +68,7 @@ MemoryBytes memory_per_site(const Scenario& scenario) {
 
 double host_bytes_per_site(const Scenario& scenario) {
   if (scenario.gpus.outer_state_on == OuterStateOn::device) return 0;
-  const SiteLoad<double> load = site_load(scenario, 0);
+  const SiteLoad load = site_load(scenario, 0);
   const SiteModel model = site_model(scenario);
   const double without = model.outer_state_of_embedding ? 0 : model.embedding_elements;
   return model.outer_bytes_per_parameter * (load.dense + load.experts - without);
@@ -110,7 +111,7 @@ double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer)
 std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario) {
   if (scenario.gpus.gpu_memory_bytes == 0 || scenario.model.opaque) return std::nullopt;
   const SiteModel model = site_model(scenario);
-  const SiteLoad<double> load = site_load(scenario, 0);
+  const SiteLoad load = site_load(scenario, 0);
   const auto fits = [&](std::int64_t sequences) {
     return fullest_stage(model, load, static_cast<double>(sequences)).total() <=
            scenario.gpus.gpu_memory_bytes;
@@ -144,6 +145,74 @@ Provenance memory_provenance(const Scenario& scenario) {
             " sequences";
   }
   return {"memory", Origin::computed, text};
+}
+
+MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int stage,
+                            double micro_batch_sequences) {
+  const SiteGpus& gpus = model.gpus;
+  const StageParameters held = stage_parameters(model, load, stage);
+  const double whole = held.dense + held.experts;
+  const double parameters = whole * load.kept_share;
+  const double degree = sharded_degree(model, load);
+  const double sharded = parameters / degree;
+  MemoryBytes memory;
+  memory.weights = 2.0 * (gpus.zero_stage >= 3 ? sharded : parameters);
+  memory.gradients = load.gradient_bytes * (gpus.zero_stage >= 2 ? sharded : parameters);
+  memory.master_weights = 4.0 * sharded;
+  memory.moments = model.moment_bytes_per_parameter * sharded;
+  if (gpus.outer_state_on == OuterStateOn::device) {
+    const double tables = stage_tables(model, load, stage) / static_cast<double>(gpus.tensor_parallel);
+    const double with_outer_state =
+        model.outer_state_of_embedding ? parameters : (parameters - tables * load.kept_share);
+    memory.outer_state = model.outer_bytes_per_parameter * with_outer_state / degree;
+  }
+  if (gpus.sharded > 1 && gpus.zero_stage == 3 && !model.shards_all_gpus)
+    memory.gathered_weights = 2.0 * largest_layer_parameters(model, load);
+  memory.gathered_weights += 2.0 * whole * load.gathered_weights_share;
+  memory.gradients += load.gradient_bytes * whole * load.gathered_gradients_share;
+  memory.activations = activation_bytes(model, load, micro_batch_sequences, stage);
+  if (model.gradient_bytes_of_one_pass < 4) {
+    const double one_pass = (4.0 - load.gradient_bytes) / (4.0 - model.gradient_bytes_of_one_pass);
+    const double tokens = micro_batch_sequences * model.sequence_length;
+    memory.activations =
+        one_pass * activations_beside_gradients(model, tokens, memory.activations, memory.gradients) +
+        (1.0 - one_pass) * memory.activations;
+  }
+  return memory;
+}
+
+MemoryBytes memory_of_site(const SiteModel& model, const SiteLoad& load) {
+  const double gpus_per_stage = load.gpus / static_cast<double>(model.gpus.pipeline_parallel);
+  MemoryBytes site;
+  for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
+    const MemoryBytes gpu = memory_of_stage(model, load, stage, replica_micro_batch(model, load));
+    site.weights += gpus_per_stage * gpu.weights;
+    site.master_weights += gpus_per_stage * gpu.master_weights;
+    site.moments += gpus_per_stage * gpu.moments;
+    site.gradients += gpus_per_stage * gpu.gradients;
+    site.outer_state += gpus_per_stage * gpu.outer_state;
+    site.gathered_weights += gpus_per_stage * gpu.gathered_weights;
+    site.activations += gpus_per_stage * gpu.activations;
+  }
+  return site;
+}
+
+double bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad& load) {
+  double most = 0;
+  for (int end = 0; end < pipeline_ends(model); ++end) {
+    const SiteLoad at_end = at_end_of_pipeline(load, end == 1);
+    const double micro_batch = replica_micro_batch(model, load);
+    for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage)
+      most = std::max(most, memory_of_stage(model, at_end, stage, micro_batch).total());
+  }
+  return most;
+}
+
+double bytes_of_fullest_site(const SiteModel& model, const SiteLoad& load) {
+  double most = 0;
+  for (int end = 0; end < pipeline_ends(model); ++end)
+    most = std::max(most, memory_of_site(model, at_end_of_pipeline(load, end == 1)).total());
+  return most;
 }
 
 }  // namespace fomoe::costmodel

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/math/lanes.hpp"
 #include "costmodel/model/activations.hpp"
 #include "costmodel/model/parallelism.hpp"
 #include "platforms/provenance.hpp"
@@ -16,71 +15,36 @@ namespace fomoe::costmodel {
 /// 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint"); with step times of fomoe-train in
 /// bf16 and one micro-batch in a step, gradients have 2 B. The outer state is the parameters
 /// before the round (4 B) and a momentum (4 B).
-template <class V>
-struct MemoryOf {
-  V weights = constant<V>(0);           // 2 B per parameter
-  V master_weights = constant<V>(0);    // 4 B per parameter
-  V moments = constant<V>(0);           // 8 B per parameter with AdamW
-  V gradients = constant<V>(0);         // 4 B per parameter, or 2 B
-  V outer_state = constant<V>(0);       // 8 B per parameter if the method has outer state on the device
-  V gathered_weights = constant<V>(0);  // ZeRO 3: 2 B per parameter of the layer in computation
+struct MemoryBytes {
+  double weights = 0;           // 2 B per parameter
+  double master_weights = 0;    // 4 B per parameter
+  double moments = 0;           // 8 B per parameter with AdamW
+  double gradients = 0;         // 4 B per parameter, or 2 B
+  double outer_state = 0;       // 8 B per parameter if the method has outer state on the device
+  double gathered_weights = 0;  // ZeRO 3: 2 B per parameter of the layer in computation
   /// Of one micro-batch; 0 if its size is not given. See activations_beside_gradients().
-  V activations = constant<V>(0);
-  [[nodiscard]] V total() const {
+  double activations = 0;
+  [[nodiscard]] double total() const {
     return weights + master_weights + moments + gradients + outer_state + gathered_weights + activations;
   }
 };
-using MemoryBytes = MemoryOf<double>;
 
 /// Activations beside the gradients where a step is one pass of fomoe-train. Two moments may be the fullest.
 /// At the end of the forward pass, all activations exist, and of the gradients only that of the unembedding:
 /// it is computed there, in 2 B per element, or from several chunks of logits in 4 B while the 2 B of the
 /// next chunk are added. At the end of the backward pass, all gradients exist, and the activations of one
 /// layer.
-template <class V>
-V activations_beside_gradients(const SiteModel& model, const V& tokens, const V& activations,
-                               const V& gradients) {
-  const V chunks = tokens * model.logit_bytes_per_token / model.logit_chunk_bytes;
-  const V unembedding = model.table_elements * (2.0 + 4.0 * several(chunks));
-  return max_of(V(activations + unembedding - gradients), V(activations / max_of(model.layers, 1.0)));
+inline double activations_beside_gradients(const SiteModel& model, double tokens, double activations,
+                                           double gradients) {
+  const double chunks = tokens * model.logit_bytes_per_token / model.logit_chunk_bytes;
+  const double unembedding = model.table_elements * (2.0 + 4.0 * several(chunks));
+  return std::max(activations + unembedding - gradients, activations / std::max(model.layers, 1.0));
 }
 
 /// Memory of one GPU of a pipeline stage, with micro-batches of `micro_batch_sequences` sequences. If this
 /// number is 0, activations are not counted.
-template <class V>
-MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int stage,
-                            const V& micro_batch_sequences) {
-  const SiteGpus& gpus = model.gpus;
-  const StageParameters<V> held = stage_parameters(model, load, stage);
-  const V whole = held.dense + held.experts;
-  const V parameters = whole * load.kept_share;
-  const V degree = sharded_degree(model, load);
-  const V sharded = parameters / degree;
-  MemoryOf<V> memory;
-  memory.weights = 2.0 * (gpus.zero_stage >= 3 ? sharded : parameters);
-  memory.gradients = load.gradient_bytes * (gpus.zero_stage >= 2 ? sharded : parameters);
-  memory.master_weights = 4.0 * sharded;
-  memory.moments = model.moment_bytes_per_parameter * sharded;
-  if (gpus.outer_state_on == OuterStateOn::device) {
-    const V tables = stage_tables(model, load, stage) / static_cast<double>(gpus.tensor_parallel);
-    const V with_outer_state =
-        model.outer_state_of_embedding ? parameters : V(parameters - tables * load.kept_share);
-    memory.outer_state = model.outer_bytes_per_parameter * with_outer_state / degree;
-  }
-  if (gpus.sharded > 1 && gpus.zero_stage == 3 && !model.shards_all_gpus)
-    memory.gathered_weights = 2.0 * largest_layer_parameters(model, load);
-  memory.gathered_weights += 2.0 * whole * load.gathered_weights_share;
-  memory.gradients += load.gradient_bytes * whole * load.gathered_gradients_share;
-  memory.activations = activation_bytes(model, load, micro_batch_sequences, stage);
-  if (model.gradient_bytes_of_one_pass < 4) {
-    const V one_pass = (4.0 - load.gradient_bytes) / (4.0 - model.gradient_bytes_of_one_pass);
-    const V tokens = micro_batch_sequences * model.sequence_length;
-    memory.activations =
-        one_pass * activations_beside_gradients(model, tokens, memory.activations, memory.gradients) +
-        (1.0 - one_pass) * memory.activations;
-  }
-  return memory;
-}
+MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int stage,
+                            double micro_batch_sequences);
 
 struct Method;
 
@@ -90,27 +54,11 @@ struct Method;
 double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
 /// Memory of a site: sum over its GPUs.
-template <class V>
-MemoryOf<V> memory_of_site(const SiteModel& model, const SiteLoad<V>& load) {
-  const V gpus_per_stage = load.gpus / static_cast<double>(model.gpus.pipeline_parallel);
-  MemoryOf<V> site;
-  for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
-    const MemoryOf<V> gpu = memory_of_stage(model, load, stage, replica_micro_batch(model, load));
-    site.weights += gpus_per_stage * gpu.weights;
-    site.master_weights += gpus_per_stage * gpu.master_weights;
-    site.moments += gpus_per_stage * gpu.moments;
-    site.gradients += gpus_per_stage * gpu.gradients;
-    site.outer_state += gpus_per_stage * gpu.outer_state;
-    site.gathered_weights += gpus_per_stage * gpu.gathered_weights;
-    site.activations += gpus_per_stage * gpu.activations;
-  }
-  return site;
-}
+MemoryBytes memory_of_site(const SiteModel& model, const SiteLoad& load);
 
 /// The load of the first or the last site of a pipeline across sites, one of which is the fullest. The first
 /// one keeps most activations, the last one has the logits.
-template <class V>
-SiteLoad<V> at_end_of_pipeline(SiteLoad<V> load, bool last) {
+inline SiteLoad at_end_of_pipeline(SiteLoad load, bool last) {
   if (last) load.site_stage = load.site_stages - 1.0;
   return load;
 }
@@ -118,26 +66,10 @@ SiteLoad<V> at_end_of_pipeline(SiteLoad<V> load, bool last) {
 inline int pipeline_ends(const SiteModel& model) { return model.pipeline_micro_batches > 0 ? 2 : 1; }
 
 /// Total bytes of the fullest GPU of a site, which is in the pipeline stage that holds most.
-template <class V>
-V bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad<V>& load) {
-  V most = constant<V>(0);
-  for (int end = 0; end < pipeline_ends(model); ++end) {
-    const SiteLoad<V> at_end = at_end_of_pipeline(load, end == 1);
-    const V micro_batch = replica_micro_batch(model, load);
-    for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage)
-      most = max_of(most, memory_of_stage(model, at_end, stage, micro_batch).total());
-  }
-  return most;
-}
+double bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad& load);
 
 /// Total bytes of the fullest site.
-template <class V>
-V bytes_of_fullest_site(const SiteModel& model, const SiteLoad<V>& load) {
-  V most = constant<V>(0);
-  for (int end = 0; end < pipeline_ends(model); ++end)
-    most = max_of(most, memory_of_site(model, at_end_of_pipeline(load, end == 1)).total());
-  return most;
-}
+double bytes_of_fullest_site(const SiteModel& model, const SiteLoad& load);
 
 /// What decides which of several sites is the fullest one. A GPU of unknown memory counts as less full than
 /// any other.

@@ -3,84 +3,65 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/math/lanes.hpp"
 #include "costmodel/model/site_model.hpp"
 
 namespace fomoe::costmodel {
 
 /// Parameters on one GPU of a pipeline stage, before ZeRO sharding.
-template <class V>
 struct StageParameters {
-  V dense, experts;
+  double dense, experts;
 };
 
 /// Whether a GPU is in the last stage of the pipeline: 1 or 0. `stage` is its stage inside the site.
-template <class V>
-V in_last_stage(const SiteModel& model, const SiteLoad<V>& load, int stage) {
+inline double in_last_stage(const SiteModel& model, const SiteLoad& load, int stage) {
   const double last_here = stage + 1 == model.gpus.pipeline_parallel ? 1 : 0;
-  return last_here * max_of(V(2.0 + load.site_stage - load.site_stages), constant<V>(0));
+  return last_here * std::max(2.0 + load.site_stage - load.site_stages, 0.0);
 }
 
 /// Elements of the embedding tables of a pipeline stage. The first stage has the embedding and the last one
 /// the unembedding. If embedding and unembedding are one tied table, each of the two stages has its own copy.
-template <class V>
-V stage_tables(const SiteModel& model, const SiteLoad<V>& load, int stage) {
-  const V first = (stage == 0 ? 1.0 : 0.0) * max_of(V(1.0 - load.site_stage), constant<V>(0));
-  const V last = in_last_stage(model, load, stage), both = first * last;
+inline double stage_tables(const SiteModel& model, const SiteLoad& load, int stage) {
+  const double first = (stage == 0 ? 1.0 : 0.0) * std::max(1.0 - load.site_stage, 0.0);
+  const double last = in_last_stage(model, load, stage), both = first * last;
   return both * model.embedding_elements + (first + last - 2.0 * both) * model.table_elements;
 }
 
 /// Layers are divided evenly among all pipeline stages (p in each site, and M times p if each of M sites is a
 /// stage of a pipeline across sites), matrices among t tensor-parallel GPUs, and experts among e
 /// expert-parallel GPUs.
-template <class V>
-StageParameters<V> stage_parameters(const SiteModel& model, const SiteLoad<V>& load, int stage) {
-  const double tensor = model.gpus.tensor_parallel;
-  const V stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
-  return {((load.dense - model.embedding_elements) / stages + stage_tables(model, load, stage)) / tensor,
-          load.experts / (stages * (tensor * model.gpus.expert_parallel))};
-}
+StageParameters stage_parameters(const SiteModel& model, const SiteLoad& load, int stage);
 
 /// Largest number of parameters that ZeRO 3 gathers at once: the mean dense part of a layer with its experts,
 /// or one embedding table.
-template <class V>
-V largest_layer_parameters(const SiteModel& model, const SiteLoad<V>& load) {
-  const V layer = (load.dense - model.embedding_elements) / model.layers +
-                  load.experts / (max_of(model.moe_layers, 1.0) * model.gpus.expert_parallel);
-  return max_of(layer, constant<V>(model.table_elements)) / static_cast<double>(model.gpus.tensor_parallel);
+inline double largest_layer_parameters(const SiteModel& model, const SiteLoad& load) {
+  const double layer = (load.dense - model.embedding_elements) / model.layers +
+                       load.experts / (std::max(model.moe_layers, 1.0) * model.gpus.expert_parallel);
+  return std::max(layer, model.table_elements) / static_cast<double>(model.gpus.tensor_parallel);
 }
 
 /// Seconds of communication and waiting in one optimiser step, in addition to computation. No overlap with
 /// computation is assumed, so the sum is an upper bound.
-template <class V>
 struct IntraSiteSeconds {
-  V gradients = constant<V>(0);        // reduction of gradients among the replicas
-  V updated_weights = constant<V>(0);  // gather after the optimiser, ZeRO 1 and 2
-  V weight_gathers = constant<V>(0);   // gathers of weights in the passes, ZeRO 3
-  V tensor = constant<V>(0);
-  V expert = constant<V>(0);
-  V stages = constant<V>(0);  // transfers between pipeline stages
-  V bubble = constant<V>(0);
-  [[nodiscard]] V before_optimizer() const {
+  double gradients = 0;        // reduction of gradients among the replicas
+  double updated_weights = 0;  // gather after the optimiser, ZeRO 1 and 2
+  double weight_gathers = 0;   // gathers of weights in the passes, ZeRO 3
+  double tensor = 0;
+  double expert = 0;
+  double stages = 0;  // transfers between pipeline stages
+  double bubble = 0;
+  [[nodiscard]] double before_optimizer() const {
     return gradients + weight_gathers + tensor + expert + stages + bubble;
   }
-  [[nodiscard]] V total() const { return before_optimizer() + updated_weights; }
+  [[nodiscard]] double total() const { return before_optimizer() + updated_weights; }
 };
 
 /// GPUs of a site among which ZeRO divides a replica. fsdp shards among all GPUs that the other degrees
 /// leave.
-template <class V>
-V sharded_degree(const SiteModel& model, const SiteLoad<V>& load) {
-  const SiteGpus& gpus = model.gpus;
-  if (!model.shards_all_gpus) return constant<V>(gpus.sharded);
-  return load.gpus /
-         static_cast<double>(gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel);
-}
+double sharded_degree(const SiteModel& model, const SiteLoad& load);
 
 /// Bytes that each GPU sends to reduce one byte of gradients: first to z shards, then each shard among r
 /// replicas. The result is (z−1)/z + 2(r−1)/(r·z).
-template <class V>
-V gradient_factor(const V& sharded, const V& replicas) {
+inline double gradient_factor(double sharded, double replicas) {
   return ((sharded - 1.0) + 2.0 * (replicas - 1.0) / replicas) / sharded;
 }
 
@@ -97,42 +78,6 @@ V gradient_factor(const V& sharded, const V& replicas) {
 ///   stages           2 · 2·T·d/b if p > 1
 ///   bubble           (p−1)/m of the computation and of all that repeats with the micro-batches
 /// Activation recomputation repeats the forward half of `tensor` and `expert`: their factor 4 becomes 6.
-template <class V>
-IntraSiteSeconds<V> intra_site_seconds(const SiteModel& model, const SiteLoad<V>& load,
-                                       const V& computation_s) {
-  const SiteGpus& gpus = model.gpus;
-  const double tensor = gpus.tensor_parallel, expert = gpus.expert_parallel, stages = gpus.pipeline_parallel;
-  const V sharded = sharded_degree(model, load);
-  const double s_per_byte = gpus.intra_site_bytes_per_s > 0 ? 1 / gpus.intra_site_bytes_per_s : 0;
-  const V replicas = load.gpus / (sharded * tensor * expert * stages);
-  const V rank_sequences = load.sequences * (tensor * stages) / load.gpus;
-  // fsdp without a micro-batch has one per step, as its plan says.
-  const bool one = model.shards_all_gpus && model.micro_batch_sequences == 0;
-  const V micro_batches =
-      one ? constant<V>(1)
-          : max_of(constant<V>(1), V(rank_sequences / max_of(model.micro_batch_sequences, 1.0)));
-  const StageParameters<V> held = stage_parameters(model, load, 0);
-  const V gathered_s = s_per_byte * 2.0 * (sharded - 1.0) / sharded * (held.dense + held.experts);
-  const V activations_s = s_per_byte * 2.0 * model.sequence_length * model.d_model * rank_sequences;
-  const double passes = gpus.activation_checkpointing ? 6 : 4;
-
-  IntraSiteSeconds<V> seconds;
-  seconds.gradients = s_per_byte * 2.0 *
-                      (gradient_factor<V>(sharded, replicas * expert) * held.dense +
-                       gradient_factor<V>(sharded, replicas) * held.experts);
-  if (gpus.zero_stage == 3) {
-    seconds.weight_gathers = 2.0 * micro_batches * gathered_s;
-  } else {
-    seconds.updated_weights = gathered_s;
-  }
-  seconds.tensor = passes * model.layers / stages * 2 * (tensor - 1) / tensor * activations_s;
-  seconds.expert =
-      passes * model.moe_layers / stages * (expert - 1) / expert * load.executed_experts * activations_s;
-  seconds.stages = (stages > 1 ? 2.0 : 0.0) * activations_s;
-  seconds.bubble =
-      (stages - 1) / micro_batches *
-      (computation_s + seconds.weight_gathers + seconds.tensor + seconds.expert + seconds.stages);
-  return seconds;
-}
+IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load, double computation_s);
 
 }  // namespace fomoe::costmodel

@@ -9,15 +9,14 @@ namespace fomoe::costmodel {
 /// Sets the shares of weights and gradients that a step of fsdp has on every GPU beside the sharded state. Of
 /// the units, one computes and the next one is prefetched; the first unit, with the embedding, is the
 /// largest.
-template <class V>
-void gather(SiteLoad<V>& load, const Fixed& fixed, const Axes<V>& axes) {
+inline void gather(SiteLoad& load, const Fixed& fixed, const Axes& axes) {
   const double all = fixed.dense_elements + fixed.expert_elements;
-  const V one = constant<V>(1);
-  const V middle = (all - fixed.embedding_elements) / all / axes.fragments;
-  const V first = middle + fixed.embedding_elements / all;
-  const V computing_and_next = min_of(one, V(first + middle));
+  const double one = 1;
+  const double middle = (all - fixed.embedding_elements) / all / axes.fragments;
+  const double first = middle + fixed.embedding_elements / all;
+  const double computing_and_next = std::min(one, first + middle);
   const bool keeps = fixed.sharding == Sharding::shard_grad_op;
-  load.gathered_weights_share = keeps ? V(1.0 - load.kept_share) : computing_and_next;
+  load.gathered_weights_share = keeps ? (1.0 - load.kept_share) : computing_and_next;
   const bool reduces_each =
       fixed.sharding == Sharding::full_shard || fixed.sharding == Sharding::hybrid_shard;
   load.gathered_gradients_share = reduces_each ? first : one;
@@ -25,11 +24,10 @@ void gather(SiteLoad<V>& load, const Fixed& fixed, const Axes<V>& axes) {
 
 /// Sets the parameters and shares in `load` that a site keeps, if the method places `held_share` = O_e/M of
 /// the experts on the site. O_e is the number of sites that hold each expert, and M is the number of sites.
-template <class V>
-void keep(SiteLoad<V>& load, Residency residency, const Fixed& fixed, const Axes<V>& axes,
-          const V& held_share) {
-  const V& sites = axes.sites;
-  load.dense = constant<V>(fixed.dense_elements);
+inline void keep(SiteLoad& load, Residency residency, const Fixed& fixed, const Axes& axes,
+                 double held_share) {
+  double sites = axes.sites;
+  load.dense = fixed.dense_elements;
   load.experts = fixed.expert_elements * held_share;
   if (residency == Residency::sharded) {
     load.site_stages = sites / fixed.stage_sites;

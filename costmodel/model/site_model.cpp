@@ -128,9 +128,9 @@ SiteModel site_model(const Scenario& scenario) {
   return model;
 }
 
-SiteLoad<double> site_load(const Scenario& scenario, double sequences) {
+SiteLoad site_load(const Scenario& scenario, double sequences) {
   const Fixed fixed = fixed_of(scenario);
-  SiteLoad<double> load{};
+  SiteLoad load{};
   load.gpus = scenario.gpus.count;
   load.executed_experts =
       executed_experts(site_model(scenario), static_cast<double>(local_experts(scenario)));

@@ -1,8 +1,7 @@
 // Numbers of a scenario that determine the memory and the intra-site communication of a site. SiteModel is
-// the same in every lane of a sweep; SiteLoad varies by lane.
+// the same in every row of a sweep; SiteLoad varies by row.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/math/lanes.hpp"
 
 namespace fomoe::costmodel {
 
@@ -34,45 +33,39 @@ struct SiteModel {
 };
 SiteModel site_model(const Scenario& scenario);
 
-template <class V>
 struct SiteLoad {
-  V gpus;
+  double gpus;
   /// Numbers of parameters of one replica. Without skip-token, `experts` includes the router.
-  V dense, experts;
-  V executed_experts;             // experts that compute for a token in one layer, mean over tokens
-  V sequences;                    // sequences of the site in one optimiser step
-  V kept_share = constant<V>(1);  // share of the parameters that a site keeps; 1/M if M sites shard them
+  double dense, experts;
+  double executed_experts;  // experts that compute for a token in one layer, mean over tokens
+  double sequences;         // sequences of the site in one optimiser step
+  double kept_share = 1;    // share of the parameters that a site keeps; 1/M if M sites shard them
   // The sites as stages of a pipeline: their number, the index of this one, and the sequences of the global
   // batch.
-  V site_stages = constant<V>(1), site_stage = constant<V>(0), batch_sequences = constant<V>(0);
-  V gathered_weights_share = constant<V>(0);    // share of the weights that a step gathers in addition
-  V gathered_gradients_share = constant<V>(0);  // the same of gradients
-  V gradient_bytes = constant<V>(4);            // of a parameter, see gradient_bytes()
+  double site_stages = 1.0, site_stage = 0.0, batch_sequences = 0.0;
+  double gathered_weights_share = 0;    // share of the weights that a step gathers in addition
+  double gathered_gradients_share = 0;  // the same of gradients
+  double gradient_bytes = 4;            // of a parameter, see gradient_bytes()
 };
 
 /// 1 where a step has more than one micro-batch, else 0.
-template <class V>
-V several(const V& micro_batches) {
-  return ceil_of(V(1.0 - min_of(V(1.0 / micro_batches), constant<V>(1))));
-}
+inline double several(double micro_batches) { return std::ceil(1.0 - std::min(1.0 / micro_batches, 1.0)); }
 
 /// Bytes of the gradient of a parameter in a step with this many sequences for each GPU.
-template <class V>
-V gradient_bytes(const SiteModel& model, const V& sequences) {
-  if (model.gradient_bytes_of_one_pass == 4) return constant<V>(4);
+inline double gradient_bytes(const SiteModel& model, double sequences) {
+  if (model.gradient_bytes_of_one_pass == 4) return 4.0;
   return model.gradient_bytes_of_one_pass +
-         (4 - model.gradient_bytes_of_one_pass) * several(V(sequences / model.micro_batch_sequences));
+         (4 - model.gradient_bytes_of_one_pass) * several(sequences / model.micro_batch_sequences);
 }
 
 /// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is
 /// active_experts, and the site holds N_le of the N_e experts of the layer.
-template <class V>
-V executed_experts(const SiteModel& model, const V& local_experts) {
-  if (model.skip_token) return model.active_experts * local_experts / max_of(model.experts, 1.0);
-  return min_of(constant<V>(model.active_experts), local_experts);
+inline double executed_experts(const SiteModel& model, double local_experts) {
+  if (model.skip_token) return model.active_experts * local_experts / std::max(model.experts, 1.0);
+  return std::min(model.active_experts, local_experts);
 }
 
-SiteLoad<double> site_load(const Scenario& scenario, double sequences);
+SiteLoad site_load(const Scenario& scenario, double sequences);
 
 /// Throws InputError if the parallel degrees do not fit the model or the GPU count.
 void check_site_gpus(const Scenario& scenario);

@@ -9,9 +9,9 @@
 
 namespace fomoe::costmodel {
 
-Axes<double> axes_of(const Scenario& scenario) {
+Axes axes_of(const Scenario& scenario) {
   const Strategy& strategy = scenario.strategy;
-  Axes<double> axes;
+  Axes axes;
   axes.sites = scenario.sites();
   axes.local_steps = static_cast<double>(strategy.local_steps);
   axes.expert_overlap = effective_overlap(scenario);

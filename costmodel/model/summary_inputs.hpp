@@ -5,7 +5,7 @@
 
 namespace fomoe::costmodel {
 
-Axes<double> axes_of(const Scenario& scenario);
+Axes axes_of(const Scenario& scenario);
 Fixed fixed_of(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -7,6 +7,12 @@
 
 namespace fomoe::costmodel {
 
+PlanSummary summarise(const Method& method, const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = method.formula(axes, fixed);
+  compose(summary, axes, fixed);
+  return summary;
+}
+
 bool has_axis(const Method& method, std::string_view key) {
   return std::find(method.axes.begin(), method.axes.end(), key) != method.axes.end();
 }

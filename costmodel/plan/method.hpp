@@ -51,27 +51,13 @@ struct Method {
   Residency residency = Residency::replica;
   void (*check)(const Scenario&) = nullptr;  // throws InputError if the method cannot run the scenario
   Plan (*plan)(const Scenario&) = nullptr;
-  /// Summary of the mean round of `plan`.
-  Summary<double> (*summarise)(const Axes<double>&, const Fixed&) = nullptr;
-  Summary<Block> (*summarise_block)(const Axes<Block>&,
-                                    const Fixed&) = nullptr;  // the same formula over lanes, for sweeps
+  /// Summary of the mean round of `plan`, without the techniques that combine with every method: see
+  /// summarise().
+  PlanSummary (*formula)(const Axes&, const Fixed&) = nullptr;
 };
 
-/// Sets both summary functions of `method` from one generic formula. `Formula` is a stateless type whose
-/// operator()(axes, fixed) is a template over V.
-template <class Formula>
-void use_formula(Method& method, Formula) {
-  method.summarise = [](const Axes<double>& axes, const Fixed& fixed) {
-    Summary<double> summary = Formula{}(axes, fixed);
-    compose(summary, axes, fixed);
-    return summary;
-  };
-  method.summarise_block = [](const Axes<Block>& axes, const Fixed& fixed) {
-    Summary<Block> summary = Formula{}(axes, fixed);
-    compose(summary, axes, fixed);
-    return summary;
-  };
-}
+/// Summary of the mean round of the method's plan.
+PlanSummary summarise(const Method& method, const Axes& axes, const Fixed& fixed);
 
 /// Value of Method::inside_step for methods that always send within a step.
 inline bool always(const Scenario&) { return true; }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/math/lanes.hpp"
 
 namespace fomoe::costmodel {
 
@@ -18,9 +17,8 @@ std::int64_t local_experts(const Scenario& scenario);
 
 /// Sequences of a batch before the part of the batch that begins at `share` of it. Parts between two such
 /// places differ from their exact size by less than one sequence, and add up to the batch.
-template <class V>
-V sequences_before(const V& batch_sequences, double share) {
-  return floor_of(V(batch_sequences * (share * (1 + 1e-14))));
+inline double sequences_before(double batch_sequences, double share) {
+  return std::floor(batch_sequences * (share * (1 + 1e-14)));
 }
 
 /// Where the part of each site begins and ends in a batch with Workload::batch_shares, as shares of the

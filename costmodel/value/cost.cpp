@@ -1,6 +1,7 @@
 #include "costmodel/value/cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "costmodel/inputs/at_site.hpp"
@@ -70,6 +71,26 @@ void add_cost(RunReport& report, const Scenario& scenario) {
                                  "network are not included"});
   }
   report.cost = cost;
+}
+
+double egress_price_of_month(const std::vector<EgressTier>& tiers, double bytes) {
+  double sum = 0;
+  double from_bytes = 0;
+  for (std::size_t i = 0; i < tiers.size(); ++i) {
+    double in_tier = std::max(bytes - from_bytes, 0.0);
+    if (i + 1 < tiers.size()) in_tier = std::min(in_tier, tiers[i].up_to_bytes - from_bytes);
+    sum = sum + in_tier * tiers[i].price_per_byte;
+    from_bytes = tiers[i].up_to_bytes;
+  }
+  return sum;
+}
+
+double egress_price(const std::vector<EgressTier>& tiers, double bytes, double duration_s) {
+  const double months = duration_s / kMonthSeconds;
+  const double whole = -std::ceil(-months);
+  const double of_whole_month = bytes / std::max(months, 1.0);
+  return whole * egress_price_of_month(tiers, of_whole_month) +
+         egress_price_of_month(tiers, std::max(bytes - whole * of_whole_month, 0.0));
 }
 
 }  // namespace fomoe::costmodel

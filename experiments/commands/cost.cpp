@@ -31,8 +31,8 @@ struct Cost {
   costmodel::MemoryBytes memory_per_gpu, memory_per_site;
   double host_bytes = 0;
   std::optional<std::int64_t> largest_micro_batch;
-  costmodel::IntraSiteSeconds<double> intra_site;
-  costmodel::SentBytes<double> sent;
+  costmodel::IntraSiteSeconds intra_site;
+  costmodel::SentBytes sent;
   std::int64_t rounds = 0;
   bool paper_accounting = false;
   std::vector<Provenance> provenance;
@@ -112,7 +112,7 @@ scenario::Json to_json(const costmodel::MemoryBytes& memory) {
           {"activations_bytes", memory.activations}};
 }
 
-scenario::Json to_json(const costmodel::IntraSiteSeconds<double>& seconds) {
+scenario::Json to_json(const costmodel::IntraSiteSeconds& seconds) {
   return {{"gradients_s", seconds.gradients},           {"updated_weights_s", seconds.updated_weights},
           {"weight_gathers_s", seconds.weight_gathers}, {"tensor_parallel_s", seconds.tensor},
           {"expert_parallel_s", seconds.expert},        {"stage_transfers_s", seconds.stages},

@@ -63,7 +63,7 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormP
                  fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
                              fixed.sparse_payloads ? "O_e − 1" : "2(O_e − 1)/O_e", overlap, overlap / sites),
                  fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
-  const costmodel::SentBytes<double>& sent = parts.summary.sent;
+  const costmodel::SentBytes& sent = parts.summary.sent;
   std::string names, numbers;
   for (const auto& [name, bytes] : {std::pair<const char*, double>{"dense", sent.dense},
                                     {"experts", sent.expert_sync},
@@ -97,15 +97,14 @@ std::string compute_lines(const costmodel::ClosedFormParts& parts) {
 }
 
 /// The links of the stage over which it takes longest.
-costmodel::Links<double> deciding_links(const costmodel::Stage<double>& stage,
-                                        const costmodel::LinkSets<double>& sets) {
+costmodel::Links deciding_links(const costmodel::Stage& stage, const costmodel::LinkSets& sets) {
   if (stage.between != costmodel::Between::ring || sets.ring.empty()) return sets.all;
   return *std::max_element(sets.ring.begin(), sets.ring.end(), [&](const auto& a, const auto& b) {
     return costmodel::stage_s(stage, a) < costmodel::stage_s(stage, b);
   });
 }
 
-std::string hop_text(const Scenario& scenario, const costmodel::Links<double>& links) {
+std::string hop_text(const Scenario& scenario, const costmodel::Links& links) {
   if (links.from < 0) return "";
   const auto& sites = scenario.platform.sites;
   return fmt::format(", over its slowest links, from {} to {}",
@@ -119,14 +118,14 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
     return std::isinf(bytes_per_s) ? std::string("unlimited")
                                    : fmt::format("{:.6g} Gbit/s", bytes_per_s * 8 / 1e9);
   };
-  for (int i = 0; i < parts.summary.stage_count; ++i) {
-    const auto& stage = parts.summary.stages[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < parts.summary.stages.size(); ++i) {
+    const costmodel::Stage& stage = parts.summary.stages[i];
     if (stage.times_per_round == 0) continue;
     const std::string name =
         stage.part_of_previous ? "part of the transfer above" : fmt::format("transfer {}", i + 1);
     const std::string times =
         stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times per round", stage.times_per_round);
-    const costmodel::Links<double> links = deciding_links(stage, parts.links);
+    const costmodel::Links links = deciding_links(stage, parts.links);
     const double in_share = 1 - stage.out_share;
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;

@@ -2,7 +2,7 @@
 
 namespace fomoe::scenario {
 
-Json to_json(const costmodel::SentBytes<double>& sent) {
+Json to_json(const costmodel::SentBytes& sent) {
   return {{"dense", sent.dense},
           {"expert_sync", sent.expert_sync},
           {"migration", sent.migration},

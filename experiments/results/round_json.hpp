@@ -12,7 +12,7 @@
 namespace fomoe::scenario {
 
 /// Mean bytes that a site sends per round, by class of traffic.
-Json to_json(const costmodel::SentBytes<double>& sent);
+Json to_json(const costmodel::SentBytes& sent);
 
 /// The curve over bandwidth, and the engine that computed it: "closed-form" or "simulated".
 Json to_json(const std::vector<costmodel::BandwidthPoint>& curve, const std::string& executor);

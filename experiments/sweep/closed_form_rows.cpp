@@ -1,6 +1,5 @@
-// Computes the rows of a sweep by the closed form, many rows at once. A lane is the place of one row in a
-// block of rows that the formulas evaluate together. Rows in one block may differ only in numbers that enter
-// the formulas directly. All other values of a row select a context: a scenario that is read once, and whose
+// Computes the rows of a sweep by the closed form. Rows of one context differ only in numbers that enter the
+// formulas directly. All other values of a row select a context: a scenario that is read once, and whose
 // formulas are used for all rows with the same values.
 #include <algorithm>
 #include <memory>
@@ -23,18 +22,16 @@ namespace fomoe::sweep {
 
 namespace {
 
-using costmodel::Block;
 using costmodel::Configuration;
 using costmodel::Scenario;
 
-constexpr auto kLanes = Block::kLanes;
 constexpr std::size_t kKeptContexts = 1024, kKeptProblems = 1 << 16;
 constexpr std::size_t kFormulaColumns = column("perplexity");  // the number of columns before "perplexity"
 
-/// A key whose value may differ between the lanes of a block.
+/// A key whose value may differ between the rows of a context.
 struct SweptKey {
   const char* key;
-  void (*set)(Configuration<Block>&, std::size_t, double);
+  void (*set)(Configuration&, double);
   /// Sets the value in the scenario that check() and the quality model see; null if neither depends on it.
   void (*set_in_scenario)(Scenario&, double);
   /// Whether the value can make a combination impossible: never, possibly, or only for a method that
@@ -44,47 +41,45 @@ struct SweptKey {
 
 constexpr std::string_view kLocalSteps = "strategy.local_steps";
 
-constexpr SweptKey kLaneKeys[] = {
-    {"workload.tokens", [](auto& c, std::size_t i, double v) { c.axes.tokens[i] = v; },
+constexpr SweptKey kDirectKeys[] = {
+    {"workload.tokens", [](Configuration& c, double v) { c.axes.tokens = v; },
      [](Scenario& s, double v) { s.workload.tokens = static_cast<std::int64_t>(v); }, SweptKey::Decides::no},
-    {"workload.global_batch_sequences",
-     [](auto& c, std::size_t i, double v) { c.axes.global_batch_sequences[i] = v; },
+    {"workload.global_batch_sequences", [](Configuration& c, double v) { c.axes.global_batch_sequences = v; },
      [](Scenario& s, double v) { s.workload.global_batch_sequences = static_cast<std::int64_t>(v); },
      SweptKey::Decides::yes},
-    {"strategy.local_steps", [](auto& c, std::size_t i, double v) { c.axes.local_steps[i] = v; },
+    {"strategy.local_steps", [](Configuration& c, double v) { c.axes.local_steps = v; },
      [](Scenario& s, double v) { s.strategy.local_steps = static_cast<std::int64_t>(v); },
      SweptKey::Decides::with_fragments},
-    {"strategy.expert_overlap", [](auto& c, std::size_t i, double v) { c.axes.expert_overlap[i] = v; },
+    {"strategy.expert_overlap", [](Configuration& c, double v) { c.axes.expert_overlap = v; },
      [](Scenario& s, double v) { s.strategy.expert_overlap = static_cast<int>(v); }, SweptKey::Decides::yes},
-    {"strategy.reshuffle_rounds", [](auto& c, std::size_t i, double v) { c.axes.reshuffle_rounds[i] = v; },
+    {"strategy.reshuffle_rounds", [](Configuration& c, double v) { c.axes.reshuffle_rounds = v; },
      [](Scenario& s, double v) { s.strategy.reshuffle_rounds = static_cast<std::int64_t>(v); },
      SweptKey::Decides::no},
-    {"strategy.overlap_steps", [](auto& c, std::size_t i, double v) { c.axes.overlap_steps[i] = v; },
+    {"strategy.overlap_steps", [](Configuration& c, double v) { c.axes.overlap_steps = v; },
      [](Scenario& s, double v) { s.strategy.overlap_steps = static_cast<std::int64_t>(v); },
      SweptKey::Decides::yes},
-    {"strategy.fragments", [](auto& c, std::size_t i, double v) { c.axes.fragments[i] = v; },
+    {"strategy.fragments", [](Configuration& c, double v) { c.axes.fragments = v; },
      [](Scenario& s, double v) { s.strategy.fragments = static_cast<int>(v); }, SweptKey::Decides::yes},
-    {"network_model.bandwidth_efficiency",
-     [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, SweptKey::Decides::no},
+    {"network_model.bandwidth_efficiency", [](Configuration& c, double v) { c.bandwidth_efficiency = v; },
+     nullptr, SweptKey::Decides::no},
 };
 
-/// Keys that become lanes only if all sites have the same GPUs and step times.
+/// Keys that enter the formulas directly only if all sites have the same GPUs and step times.
 constexpr SweptKey kAlikeSitesKeys[] = {
-    {"compute.step_time", [](auto& c, std::size_t i, double v) { c.step_time_s[i] = v; }, nullptr,
+    {"compute.step_time", [](Configuration& c, double v) { c.step_time_s = v; }, nullptr,
      SweptKey::Decides::no},
-    {"compute.peak_flops", [](auto& c, std::size_t i, double v) { c.peak_flops[i] = v; }, nullptr,
+    {"compute.peak_flops", [](Configuration& c, double v) { c.peak_flops = v; }, nullptr,
      SweptKey::Decides::no},
-    {"compute.mfu", [](auto& c, std::size_t i, double v) { c.share_of_peak[i] = v; }, nullptr,
-     SweptKey::Decides::no},
-    {"compute.kernel_efficiency", [](auto& c, std::size_t i, double v) { c.share_of_peak[i] = v; }, nullptr,
+    {"compute.mfu", [](Configuration& c, double v) { c.share_of_peak = v; }, nullptr, SweptKey::Decides::no},
+    {"compute.kernel_efficiency", [](Configuration& c, double v) { c.share_of_peak = v; }, nullptr,
      SweptKey::Decides::no},
 };
 
-/// Keys that become lanes only if sites are equal and do not come from a file. Values are set in the order of
-/// this table. `sites` comes first, because the default of expert_overlap is the number of sites. `bandwidth`
-/// comes before `uplink` and `downlink`, which override it.
+/// Keys that enter the formulas directly only if sites are equal and do not come from a file. Values are set
+/// in the order of this table. `sites` comes first, because the default of expert_overlap is the number of
+/// sites. `bandwidth` comes before `uplink` and `downlink`, which override it.
 constexpr SweptKey kEqualSitesKeys[] = {
-    {"platform.sites", [](auto& c, std::size_t i, double v) { c.axes.sites[i] = v; },
+    {"platform.sites", [](Configuration& c, double v) { c.axes.sites = v; },
      [](Scenario& s, double v) {
        const platforms::Site site = s.platform.sites.front();
        s.platform =
@@ -92,14 +87,13 @@ constexpr SweptKey kEqualSitesKeys[] = {
      },
      SweptKey::Decides::yes},
     {"platform.bandwidth",
-     [](auto& c, std::size_t i, double v) { c.uplink_bytes_per_s[i] = c.downlink_bytes_per_s[i] = v; },
-     nullptr, SweptKey::Decides::no},
-    {"platform.uplink", [](auto& c, std::size_t i, double v) { c.uplink_bytes_per_s[i] = v; }, nullptr,
+     [](Configuration& c, double v) { c.uplink_bytes_per_s = c.downlink_bytes_per_s = v; }, nullptr,
      SweptKey::Decides::no},
-    {"platform.downlink", [](auto& c, std::size_t i, double v) { c.downlink_bytes_per_s[i] = v; }, nullptr,
+    {"platform.uplink", [](Configuration& c, double v) { c.uplink_bytes_per_s = v; }, nullptr,
      SweptKey::Decides::no},
-    {"platform.latency", [](auto& c, std::size_t i, double v) { c.latency_s[i] = v; }, nullptr,
+    {"platform.downlink", [](Configuration& c, double v) { c.downlink_bytes_per_s = v; }, nullptr,
      SweptKey::Decides::no},
+    {"platform.latency", [](Configuration& c, double v) { c.latency_s = v; }, nullptr, SweptKey::Decides::no},
 };
 
 bool given(const scenario::Document& document, const char* table, const char* key) {
@@ -119,7 +113,7 @@ struct Context {
   Scenario scenario;
   costmodel::SweepContext formulas;
   bool has_fragments = false;
-  Configuration<Block> base;
+  Configuration base;
   // The problem of each combination, or an empty text if it is possible. The key encodes the values that
   // decide.
   std::unordered_map<std::uint64_t, std::string> problems;
@@ -143,13 +137,13 @@ class ClosedFormSweep {
     const bool alike = !document.root().contains("site") && !given(document, "workload", "batch") &&
                        !varied("workload.batch");
     const bool equal_links = !given(document, "platform", "file") && !varied("platform.file");
-    if (alike && equal_links) add_lanes(kEqualSitesKeys);
-    add_lanes(kLaneKeys);
-    if (alike) add_lanes(kAlikeSitesKeys);
+    if (alike && equal_links) add_direct(kEqualSitesKeys);
+    add_direct(kDirectKeys);
+    if (alike) add_direct(kAlikeSitesKeys);
     for (std::size_t a = 0; a < axes.size(); ++a) {
-      const bool is_lane =
-          std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& l) { return l.second == a; });
-      if (!is_lane) words_.push_back(a);
+      const bool is_direct =
+          std::any_of(direct_.begin(), direct_.end(), [&](const auto& l) { return l.second == a; });
+      if (!is_direct) words_.push_back(a);
     }
     default_overlap_ = !given(document, "strategy", "expert_overlap") && !varied("strategy.expert_overlap");
   }
@@ -173,11 +167,11 @@ class ClosedFormSweep {
 
  private:
   template <std::size_t N>
-  void add_lanes(const SweptKey (&keys)[N]) {
-    for (const SweptKey& lane : keys) {
+  void add_direct(const SweptKey (&keys)[N]) {
+    for (const SweptKey& key : keys) {
       for (std::size_t a = 0; a < request_.grid.axes().size(); ++a) {
-        if (request_.grid.axes()[a].key == lane.key && !(fragments_follow_ && lane.key == kLocalSteps))
-          lanes_.emplace_back(&lane, a);
+        if (request_.grid.axes()[a].key == key.key && !(fragments_follow_ && key.key == kLocalSteps))
+          direct_.emplace_back(&key, a);
       }
     }
   }
@@ -203,7 +197,7 @@ class ClosedFormSweep {
         context->scenario = read(chunk.first_row + index);
         context->formulas = costmodel::sweep_context(context->scenario);
         context->has_fragments = costmodel::has_axis(*context->formulas.method, "fragments");
-        context->base = replicated(costmodel::configuration_of(context->scenario));
+        context->base = costmodel::configuration_of(context->scenario);
         found = contexts_.emplace(order_[begin].first, std::move(context)).first;
         --begin;  // this row is computed together with the others
       } catch (const InputError& error) {
@@ -212,75 +206,59 @@ class ClosedFormSweep {
         chunk.problems[index] = error.what();
       }
     }
-    for (; begin < end; begin += kLanes)
-      fill_block(*found->second, chunk, begin, std::min(end, begin + kLanes));
+    for (; begin < end; ++begin) fill_row(*found->second, chunk, order_[begin].second);
   }
 
-  void fill_block(Context& context, Chunk& chunk, std::size_t begin, std::size_t end) {
-    configuration_ = context.base;
-    for (const auto& [lane, axis] : lanes_) {
-      const std::vector<double>& values = request_.grid.axes()[axis].numbers;
-      for (std::size_t i = begin; i < end; ++i) {
-        const std::uint64_t row = chunk.first_row + order_[i].second;
-        lane->set(configuration_, i - begin, values[request_.grid.digit(row, axis)]);
-      }
+  void fill_row(Context& context, Chunk& chunk, std::size_t index) {
+    const std::uint64_t row = chunk.first_row + index;
+    Configuration configuration = context.base;
+    for (const auto& [swept, axis] : direct_)
+      swept->set(configuration, request_.grid.axes()[axis].numbers[request_.grid.digit(row, axis)]);
+    if (default_overlap_) configuration.axes.expert_overlap = configuration.axes.sites;
+    costmodel::Outcome o;
+    costmodel::evaluate(context.formulas, configuration, o);
+    const std::array<double, kFormulaColumns> columns = {o.wall_clock_s,
+                                                         o.compute_utilization,
+                                                         o.tokens_per_s,
+                                                         o.bytes_per_token,
+                                                         o.bytes_sent_per_site_per_round,
+                                                         o.sent.dense,
+                                                         o.sent.expert_sync,
+                                                         o.sent.migration,
+                                                         o.memory_bytes_per_site,
+                                                         o.memory_bytes_per_gpu,
+                                                         o.flops_per_token,
+                                                         o.optimizer_steps,
+                                                         o.tokens,
+                                                         o.round_count,
+                                                         o.round_duration_s,
+                                                         o.round_compute_s,
+                                                         o.round_communication_s,
+                                                         o.round_exposed_communication_s,
+                                                         o.round_idle_s,
+                                                         o.link_busy_share,
+                                                         o.cost_total,
+                                                         o.energy_kwh};
+    for (std::size_t c = 0; c < kFormulaColumns; ++c) chunk.results[c][index] = columns[c];
+    chunk.problems[index] = problem(context, row);
+    chunk.exact[index] = o.approximate == 0 ? 1 : 0;
+    double perplexity = kUnknown, equal_loss_factor = kUnknown;
+    if (context.scenario.quality && chunk.problems[index].empty()) {
+      const costmodel::Quality& known = quality(context, row, o.tokens);
+      if (known.known) perplexity = known.perplexity;
+      equal_loss_factor = known.equal_loss_factor.value_or(kUnknown);
     }
-    if (default_overlap_) configuration_.axes.expert_overlap = configuration_.axes.sites;
-    costmodel::evaluate(context.formulas, configuration_, outcome_);
-
-    const costmodel::Outcome<Block>& o = outcome_;
-    const std::array<const Block*, kFormulaColumns> columns = {&o.wall_clock_s,
-                                                               &o.compute_utilization,
-                                                               &o.tokens_per_s,
-                                                               &o.bytes_per_token,
-                                                               &o.bytes_sent_per_site_per_round,
-                                                               &o.sent.dense,
-                                                               &o.sent.expert_sync,
-                                                               &o.sent.migration,
-                                                               &o.memory_bytes_per_site,
-                                                               &o.memory_bytes_per_gpu,
-                                                               &o.flops_per_token,
-                                                               &o.optimizer_steps,
-                                                               &o.tokens,
-                                                               &o.round_count,
-                                                               &o.round_duration_s,
-                                                               &o.round_compute_s,
-                                                               &o.round_communication_s,
-                                                               &o.round_exposed_communication_s,
-                                                               &o.round_idle_s,
-                                                               &o.link_busy_share,
-                                                               &o.cost_total,
-                                                               &o.energy_kwh};
-    for (std::size_t c = 0; c < kFormulaColumns; ++c) {
-      for (std::size_t i = begin; i < end; ++i) chunk.results[c][order_[i].second] = (*columns[c])[i - begin];
-    }
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::size_t index = order_[i].second;
-      chunk.problems[index] = problem(context, chunk.first_row + index);
-      chunk.exact[index] = o.approximate[i - begin] == 0 ? 1 : 0;
-    }
-    const bool asked = context.scenario.quality.has_value();
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::size_t index = order_[i].second;
-      double perplexity = kUnknown, equal_loss_factor = kUnknown;
-      if (asked && chunk.problems[index].empty()) {
-        const costmodel::Quality& known = quality(context, chunk.first_row + index, o.tokens[i - begin]);
-        if (known.known) perplexity = known.perplexity;
-        equal_loss_factor = known.equal_loss_factor.value_or(kUnknown);
-      }
-      chunk.results[kFormulaColumns][index] = perplexity;
-      chunk.results[kFormulaColumns + 1][index] = equal_loss_factor;
-      const double memory = o.gpu_memory_bytes[i - begin];
-      chunk.results[kMemoryColumn][index] = memory > 0 ? memory : kUnknown;
-    }
+    chunk.results[kFormulaColumns][index] = perplexity;
+    chunk.results[kFormulaColumns + 1][index] = equal_loss_factor;
+    chunk.results[kMemoryColumn][index] = o.gpu_memory_bytes > 0 ? o.gpu_memory_bytes : kUnknown;
   }
 
   /// The scenario of a row, as far as check() and the quality model use it.
   Scenario scenario_of(const Context& context, std::uint64_t row) const {
     Scenario scenario = context.scenario;
-    for (const auto& [lane, axis] : lanes_) {
-      if (lane->set_in_scenario != nullptr)
-        lane->set_in_scenario(scenario, request_.grid.axes()[axis].numbers[request_.grid.digit(row, axis)]);
+    for (const auto& [swept, axis] : direct_) {
+      if (swept->set_in_scenario != nullptr)
+        swept->set_in_scenario(scenario, request_.grid.axes()[axis].numbers[request_.grid.digit(row, axis)]);
     }
     if (default_overlap_) scenario.strategy.expert_overlap = scenario.sites();
     return scenario;
@@ -288,8 +266,8 @@ class ClosedFormSweep {
 
   const costmodel::Quality& quality(Context& context, std::uint64_t row, double tokens) {
     std::uint64_t key = 0;
-    for (const auto& [lane, axis] : lanes_) {
-      if (lane->set_in_scenario != nullptr)
+    for (const auto& [swept, axis] : direct_) {
+      if (swept->set_in_scenario != nullptr)
         key = key * request_.grid.axes()[axis].size() + request_.grid.digit(row, axis);
     }
     if (context.qualities.size() >= kKeptProblems) context.qualities.clear();
@@ -306,9 +284,9 @@ class ClosedFormSweep {
   /// The message of check() for the combination; empty if it is possible.
   const std::string& problem(Context& context, std::uint64_t row) {
     std::uint64_t key = 0;
-    for (const auto& [lane, axis] : lanes_) {
-      if (lane->decides == SweptKey::Decides::no ||
-          (lane->decides == SweptKey::Decides::with_fragments && !context.has_fragments))
+    for (const auto& [swept, axis] : direct_) {
+      if (swept->decides == SweptKey::Decides::no ||
+          (swept->decides == SweptKey::Decides::with_fragments && !context.has_fragments))
         continue;
       key = key * request_.grid.axes()[axis].size() + request_.grid.digit(row, axis);
     }
@@ -324,14 +302,12 @@ class ClosedFormSweep {
   }
 
   const Request& request_;
-  std::vector<std::pair<const SweptKey*, std::size_t>> lanes_;  // key and axis
-  std::vector<std::size_t> words_;                              // axes whose values select contexts
+  std::vector<std::pair<const SweptKey*, std::size_t>> direct_;  // key and axis
+  std::vector<std::size_t> words_;                               // axes whose values select contexts
   bool fragments_follow_ = false;
   bool default_overlap_ = false;  // whether expert_overlap is the number of sites
   std::unordered_map<std::uint64_t, std::unique_ptr<Context>> contexts_;
   std::vector<std::pair<std::uint64_t, std::size_t>> order_;  // rows of a chunk sorted by context
-  Configuration<Block> configuration_;
-  costmodel::Outcome<Block> outcome_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
-// Measures how many configurations one core evaluates per second: the complete closed form, block by block.
+// Measures how many configurations one core evaluates per second: the complete closed form.
 //   cmake --build build --target bench_sweep && build/bin/bench_sweep
-// The result is the counter `configurations/s`. Every lane differs in every axis, so that nothing is
-// constant.
+// The result is the counter `configurations/s`. Every configuration differs in every axis.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -12,7 +11,6 @@
 namespace {
 
 using namespace fomoe;
-using costmodel::Block;
 
 costmodel::Scenario scenario_of(const char* method, bool assumed_device) {
   costmodel::Scenario scenario = tests::ideal_scenario(method, 8, 2);
@@ -26,66 +24,47 @@ costmodel::Scenario scenario_of(const char* method, bool assumed_device) {
   return scenario;
 }
 
-/// Returns 16 blocks of random legal configurations.
-std::vector<costmodel::Configuration<Block>> random_blocks(const costmodel::Scenario& scenario) {
+/// Returns random legal configurations.
+std::vector<costmodel::Configuration> random_configurations(const costmodel::Scenario& scenario) {
   std::mt19937_64 random(7);
   const auto uniform = [&](double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random);
   };
-  std::vector<costmodel::Configuration<Block>> blocks(16, replicated(costmodel::configuration_of(scenario)));
-  for (auto& block : blocks) {
-    for (std::size_t lane = 0; lane < Block::kLanes; ++lane) {
-      const double sites = std::exp2(std::floor(uniform(1, 6)));
-      block.axes.sites[lane] = sites;
-      block.axes.expert_overlap[lane] = std::exp2(std::floor(uniform(0, std::log2(sites) + 1)));
-      block.axes.local_steps[lane] = std::floor(uniform(1, 512));
-      block.axes.reshuffle_rounds[lane] = std::floor(uniform(1, 16));
-      block.axes.tokens[lane] = std::floor(uniform(1e9, 1e12));
-      block.axes.global_batch_sequences[lane] = std::floor(uniform(64, 4096));
-      block.uplink_bytes_per_s[lane] = uniform(1e8, 1e11);
-      block.downlink_bytes_per_s[lane] = uniform(1e8, 1e11);
-      block.latency_s[lane] = uniform(0, 0.3);
-      block.bandwidth_efficiency[lane] = uniform(0.5, 1);
-      block.mfu[lane] = uniform(0.1, 0.6);
-    }
+  std::vector<costmodel::Configuration> all(1024, costmodel::configuration_of(scenario));
+  for (costmodel::Configuration& one : all) {
+    const double sites = std::exp2(std::floor(uniform(1, 6)));
+    one.axes.sites = sites;
+    one.axes.expert_overlap = std::exp2(std::floor(uniform(0, std::log2(sites) + 1)));
+    one.axes.local_steps = std::floor(uniform(1, 512));
+    one.axes.reshuffle_rounds = std::floor(uniform(1, 16));
+    one.axes.tokens = std::floor(uniform(1e9, 1e12));
+    one.axes.global_batch_sequences = std::floor(uniform(64, 4096));
+    one.uplink_bytes_per_s = uniform(1e8, 1e11);
+    one.downlink_bytes_per_s = uniform(1e8, 1e11);
+    one.latency_s = uniform(0, 0.3);
+    one.bandwidth_efficiency = uniform(0.5, 1);
+    one.share_of_peak = uniform(0.1, 0.6);
   }
-  return blocks;
+  return all;
 }
 
-void closed_form_block(benchmark::State& state, const char* method, bool assumed_device) {
+void closed_form(benchmark::State& state, const char* method, bool assumed_device) {
   const costmodel::Scenario scenario = scenario_of(method, assumed_device);
   const costmodel::SweepContext context = costmodel::sweep_context(scenario);
-  const auto blocks = random_blocks(scenario);
-  costmodel::Outcome<Block> outcome;
+  const auto configurations = random_configurations(scenario);
   std::size_t next = 0;
   for (auto _ : state) {
-    costmodel::evaluate(context, blocks[next++ % blocks.size()], outcome);
-    benchmark::DoNotOptimize(outcome);
-    benchmark::ClobberMemory();
-  }
-  constexpr auto kBlockLanes = static_cast<double>(Block::kLanes);
-  state.counters["configurations/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * kBlockLanes, benchmark::Counter::kIsRate);
-}
-BENCHMARK_CAPTURE(closed_form_block, fomoe_random_assumed_device, "fomoe", true);
-BENCHMARK_CAPTURE(closed_form_block, fomoe_random_step_time, "fomoe", false);
-BENCHMARK_CAPTURE(closed_form_block, diloco_assumed_device, "diloco", true);
-BENCHMARK_CAPTURE(closed_form_block, ddp_assumed_device, "ddp", true);
-
-/// For comparison: evaluates one configuration at a time with the same formulas.
-void closed_form_scalar(benchmark::State& state) {
-  const costmodel::Scenario scenario = scenario_of("fomoe", true);
-  const costmodel::SweepContext context = costmodel::sweep_context(scenario);
-  const costmodel::Configuration<double> configuration = costmodel::configuration_of(scenario);
-  costmodel::Outcome<double> outcome;
-  for (auto _ : state) {
-    costmodel::evaluate(context, configuration, outcome);
+    costmodel::Outcome outcome;
+    costmodel::evaluate(context, configurations[next++ % configurations.size()], outcome);
     benchmark::DoNotOptimize(outcome);
   }
   state.counters["configurations/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
-BENCHMARK(closed_form_scalar);
+BENCHMARK_CAPTURE(closed_form, fomoe_random_assumed_device, "fomoe", true);
+BENCHMARK_CAPTURE(closed_form, fomoe_random_step_time, "fomoe", false);
+BENCHMARK_CAPTURE(closed_form, diloco_assumed_device, "diloco", true);
+BENCHMARK_CAPTURE(closed_form, ddp_assumed_device, "ddp", true);
 
 }  // namespace
 

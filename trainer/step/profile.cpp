@@ -207,20 +207,44 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   return point;
 }
 
-/// Measures a point again while its threads had to wait for cores. Returns the measurement that was disturbed
-/// least.
-ProfilePoint least_disturbed_point(const ProfileOptions& options, std::int64_t sequences, std::int64_t held,
-                                   std::ostream& progress) {
-  constexpr int kMostTries = 3;
-  ProfilePoint best = measure_point(options, sequences, held, progress);
-  for (int tries = 1; tries < kMostTries && costmodel::disturbed(best); ++tries) {
-    progress << "  threads waited for a core " << std::lround(100 * *best.waited_share)
-             << " % of the time: measuring again\n"
-             << std::flush;
-    ProfilePoint again = measure_point(options, sequences, held, progress);
-    if (*again.waited_share < *best.waited_share) best = std::move(again);
+/// Whether the point cannot be trusted: threads waited for cores, or the middle half of its steps spreads so
+/// far that something else must have taken turns with them.
+bool doubtful(const ProfilePoint& point) {
+  constexpr double kMostSpread = 0.25;  // of the median
+  if (costmodel::disturbed(point)) return true;
+  std::vector<double> steps_s;
+  for (const StepSample& sample : point.samples) steps_s.push_back(seconds(sample));
+  std::sort(steps_s.begin(), steps_s.end());
+  const std::size_t n = steps_s.size();
+  return n >= 4 && steps_s[n - 1 - n / 4] - steps_s[n / 4] > kMostSpread * steps_s[n / 2];
+}
+
+/// Of two measurements of a point, the one whose threads waited less for cores, or else the shorter one: what
+/// disturbs a step makes it longer.
+const ProfilePoint& better(const ProfilePoint& a, const ProfilePoint& b) {
+  const double a_waited = a.waited_share.value_or(0), b_waited = b.waited_share.value_or(0);
+  if (costmodel::disturbed(a) != costmodel::disturbed(b)) return a_waited < b_waited ? a : b;
+  return seconds(median_step(a)) <= seconds(median_step(b)) ? a : b;
+}
+
+/// Measures doubtful points again after all others, when what disturbed them may be over.
+void measure_doubtful_again(const ProfileOptions& options, std::vector<ProfilePoint>& points,
+                            std::ostream& progress) {
+  constexpr int kMostPasses = 2;
+  for (int pass = 0; pass < kMostPasses; ++pass) {
+    for (ProfilePoint& point : points) {
+      if (!doubtful(point)) continue;
+      progress << "again, because other programs took turns with it: " << point.micro_batch_sequences << " x "
+               << options.model.sequence_length << " tokens, " << point.local_experts << " experts held\n"
+               << std::flush;
+      const ProfilePoint second =
+          measure_point(options, point.micro_batch_sequences, point.local_experts, progress);
+      const double before_s = seconds(median_step(point));
+      point = better(point, second);
+      progress << "  median " << before_s * 1e3 << " ms before, " << seconds(median_step(second)) * 1e3
+               << " ms now\n";
+    }
   }
-  return best;
 }
 
 }  // namespace
@@ -258,7 +282,7 @@ StepProfile measure_profile(const ProfileOptions& options, std::ostream& progres
                << options.model.sequence_length << " tokens, " << held << " of " << options.model.experts
                << " experts held\n"
                << std::flush;
-      profile.points.push_back(least_disturbed_point(options, sequences, held, progress));
+      profile.points.push_back(measure_point(options, sequences, held, progress));
       const StepSample median = median_step(profile.points.back());
       progress << "  median of " << profile.points.back().samples.size() << " steps: forward "
                << median.forward_s * 1e3 << " ms, backward " << median.backward_s * 1e3 << " ms, optimizer "
@@ -266,6 +290,7 @@ StepProfile measure_profile(const ProfileOptions& options, std::ostream& progres
                << static_cast<double>(profile.points.back().peak_memory_bytes) / (1 << 30) << " GiB\n";
     }
   }
+  measure_doubtful_again(options, profile.points, progress);
   return profile;
 }
 

@@ -52,15 +52,12 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    const double copies = fixed.max_sites_per_token > 0
-                              ? std::min(fixed.active_experts, fixed.max_sites_per_token)
-                              : fixed.active_experts;
-    return expert_traffic_summary(axes, fixed, constant<V>(copies), false);
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  const double copies = fixed.max_sites_per_token > 0
+                            ? std::min(fixed.active_experts, fixed.max_sites_per_token)
+                            : fixed.active_experts;
+  return expert_traffic_summary(axes, fixed, copies, false);
+}
 
 void check_halves(const Scenario& scenario) {
   check_experts_divide(scenario);
@@ -96,7 +93,7 @@ Method expert_parallel_wan() {
       "of one pass); the time that the GPUs spend on sending";
   method.assumptions = "a token's copies go to sites evenly, or as strategy.router says";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

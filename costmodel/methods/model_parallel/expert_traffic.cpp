@@ -228,4 +228,72 @@ void refuse_capacity_factor(const Scenario& scenario) {
       "method = \"expert_parallel_wan\"");
 }
 
+PlanSummary expert_traffic_summary(const Axes& axes, const Fixed& fixed, double copies_per_token,
+                                   bool stateless_experts) {
+  PlanSummary summary = rounds_of(axes, fixed, 1.0);
+  const double others = std::min(axes.sites - 1.0, 1.0);  // 0 if there is only one site
+  // Bytes to one site: tokens · copies · d / M elements.
+  const double tokens = axes.global_batch_sequences * fixed.sequence_length / axes.sites;
+  const double pair_elements = tokens * copies_per_token * fixed.d_model / axes.sites;
+  // Half of the transfers of a layer go to the experts, and half of them come back.
+  const double each_way = transfers_per_layer(fixed.activation_checkpointing) / 2.0,
+               larger = stateless_experts ? 1 : 0;
+  const double back = axes.bytes_per_element;
+  const double there = fixed.dispatch_bytes > 0 ? fixed.dispatch_bytes : back;
+  const auto add = [&](double bytes, double times) {
+    Stage stage;
+    stage.latency_hops = others;
+    stage.bytes = fixed.busiest_rows * (axes.sites - 1.0) * bytes * pair_elements;
+    stage.pair_bytes = fixed.busiest_rows * others * bytes * pair_elements;
+    stage.times_per_round = times * fixed.moe_layers;
+    summary.add(stage);
+  };
+  add(there, each_way - larger);
+  add(back, each_way);
+  if (stateless_experts) add(2.0 * there, 1);
+  if (fixed.overlap_dispatch) {
+    summary.stages.clear();
+    Stage all;
+    all.latency_hops = 2.0 * (2.0 * each_way + larger) * fixed.moe_layers * others;
+    const double bytes = ((each_way + larger) * there + each_way * back) * pair_elements * fixed.moe_layers *
+                         fixed.busiest_rows;
+    all.bytes = (axes.sites - 1.0) * bytes;
+    all.pair_bytes = others * bytes;
+    all.hidden_forwards = all.hidden_backwards = 1.0;
+    summary.add(all);
+    summary.lower_bound = true;
+  }
+  summary.approximate = leaves_remainder(axes.global_batch_sequences, axes.sites);
+  // A site with more rows than others receives more than others, and sends more back.
+  summary.uneven_ports = fixed.busiest_rows > fixed.sent_rows * (1 + 1e-12);
+  summary.sent.activations = fixed.moe_layers * fixed.sent_rows * (axes.sites - 1.0) * pair_elements *
+                             ((each_way + larger) * there + each_way * back);
+
+  const double dense_bytes =
+      (fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters) * axes.bytes_per_element;
+  Stage gradients;
+  gradients.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
+  gradients.bytes = summary.sent.dense = all_reduce_factor(axes.sites) * dense_bytes;
+  gradients.pair_bytes = all_reduce_pair_factor(fixed.collective, axes.sites) * dense_bytes;
+  summary.add(gradients);
+
+  // In each layer the busiest site computes more rows than the mean, and the other sites wait for it.
+  // A forward pass that experts run again takes as long as the first one.
+  const double forward = forward_share(fixed.repeated_share);
+  const double share =
+      forward * fixed.expert_compute_share +
+      (1 - forward) * expert_share_of_backward(fixed.expert_compute_share, fixed.repeated_share);
+  const double passes = share + (stateless_experts ? forward * fixed.expert_compute_share : 0);
+  summary.compute_factor = 1 + passes * fixed.sent_rows - share;
+  summary.idle_factor = passes * (fixed.busiest_rows - fixed.sent_rows);
+  // Measured passes have another share of the forward pass than the FLOPs.
+  const bool rows_differ = fixed.sent_rows != 1 || fixed.busiest_rows != 1;
+  if (fixed.timed_passes && (stateless_experts || (fixed.repeated_share > 0 && rows_differ)))
+    summary.approximate = 1.0;
+  const double experts = fixed.expert_parameters / fixed.expert_parallel;
+  const double dense = fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters;
+  summary.optimizer_factor = (dense + experts / axes.sites) / (dense + experts);
+  return summary;
+}
+
 }  // namespace fomoe::costmodel

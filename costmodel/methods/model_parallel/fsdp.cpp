@@ -148,91 +148,87 @@ Plan plan(const Scenario& scenario) {
 
 struct Formula {
   // An all-gather or a reduce-scatter of `bytes` bytes is half of an all-reduce.
-  template <class V>
-  static Stage<V> half(const Axes<V>& axes, const Fixed& fixed, const V& bytes, const V& times) {
+  static Stage half(const Axes& axes, const Fixed& fixed, double bytes, double times) {
     Fixed dense = fixed;
     dense.sparse_payloads = false;
-    Stage<V> stage = averaging_stage(axes, dense, bytes);
+    Stage stage = averaging_stage(axes, dense, bytes);
     stage.latency_hops *= 0.5;
     stage.bytes *= 0.5;
     stage.pair_bytes *= 0.5;
     stage.times_per_round = times;
     return stage;
   }
-  template <class V>
-  static Stage<V> joined(Stage<V> a, const Stage<V>& b) {
+  static Stage joined(Stage a, const Stage& b) {
     a.latency_hops += b.latency_hops;
     a.bytes += b.bytes;
     a.pair_bytes += b.pair_bytes;
     return a;
   }
 
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));
+  PlanSummary operator()(const Axes& axes, const Fixed& fixed) const {
+    PlanSummary summary = rounds_of(axes, fixed, 1.0);
     const Sharding sharding = fixed.sharding;
     const bool hybrid = sharding == Sharding::hybrid_shard, once = sharding == Sharding::shard_grad_op;
-    const V zero = constant<V>(0), one = constant<V>(1);
-    V n = one;
+    const double zero = 0.0, one = 1.0;
+    double n = one;
     if (fixed.sequences_per_pass_and_gpu > 0)
-      n = max_of(one, ceil_of(V(ceil_of(V(axes.global_batch_sequences / axes.sites)) /
-                                (fixed.sequences_per_pass_and_gpu * axes.gpus_per_site) * (1 - 1e-12))));
-    const V gathering = hybrid ? zero : once ? one : n;             // micro-batches that gather, forward
-    const V again = hybrid || once ? zero : n;                      // the same, backward
-    const V reducing = sharding == Sharding::full_shard ? n : one;  // micro-batches that reduce
+      n = std::max(one, std::ceil(std::ceil(axes.global_batch_sequences / axes.sites) /
+                                  (fixed.sequences_per_pass_and_gpu * axes.gpus_per_site) * (1 - 1e-12)));
+    const double gathering = hybrid ? zero : once ? one : n;             // micro-batches that gather, forward
+    const double again = hybrid || once ? zero : n;                      // the same, backward
+    const double reducing = sharding == Sharding::full_shard ? n : one;  // micro-batches that reduce
     if (!hybrid) summary.optimizer_factor = 1 / axes.sites;
 
-    const V parameter = bytes_per_parameter(axes, fixed), gradient = axes.bytes_per_element;
-    const V sent = (axes.sites - 1.0) / axes.sites *
-                   ((gathering + again) * parameter + (hybrid ? 2.0 : 1.0) * reducing * gradient);
+    const double parameter = bytes_per_parameter(axes, fixed), gradient = axes.bytes_per_element;
+    const double sent = (axes.sites - 1.0) / axes.sites *
+                        ((gathering + again) * parameter + (hybrid ? 2.0 : 1.0) * reducing * gradient);
     summary.sent.dense = sent * fixed.dense_elements;
     summary.sent.expert_sync = sent * fixed.expert_elements;
 
     // Half of the norms outside the layers are in the first unit, the other half in the last one.
     const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
-    const V units = axes.fragments;
-    summary.approximate = leaves_remainder(constant<V>(fixed.layers), units);
-    const V middle = (fixed.layered_elements + fixed.expert_elements) / units;
-    const V two = min_of(V(units - 1.0), one), three = max_of(min_of(V(units - 2.0), one), zero);
-    const V first = middle + fixed.embedding_elements + edge * (2.0 - two), last = middle + edge;
-    const V f = 1 / (units * n), b = f;  // passes of a step that one unit of a micro-batch takes
-    const auto add = [&](Stage<V> stage, const V& forwards, const V& backwards) {
+    const double units = axes.fragments;
+    summary.approximate = leaves_remainder(fixed.layers, units);
+    const double middle = (fixed.layered_elements + fixed.expert_elements) / units;
+    const double two = std::min(units - 1.0, one), three = std::max(std::min(units - 2.0, one), zero);
+    const double first = middle + fixed.embedding_elements + edge * (2.0 - two), last = middle + edge;
+    const double f = 1 / (units * n), b = f;  // passes of a step that one unit of a micro-batch takes
+    const auto add = [&](Stage stage, double forwards, double backwards) {
       stage.hidden_forwards = forwards;
       stage.hidden_backwards = backwards;
       summary.add(stage);
     };
-    const auto gather = [&](const V& elements, const V& times) {
-      return half(axes, fixed, V(parameter * elements), times);
+    const auto gather = [&](double elements, double times) {
+      return half(axes, fixed, parameter * elements, times);
     };
-    const auto reduce = [&](const V& elements, const V& times) {
-      Stage<V> stage = half(axes, fixed, V(gradient * elements), times);
+    const auto reduce = [&](double elements, double times) {
+      Stage stage = half(axes, fixed, gradient * elements, times);
       return hybrid ? joined(stage, stage) : stage;
     };
     if (!hybrid) {
-      add(gather(first, V(gathering + again * (1.0 - two))), zero, zero);
-      add(gather(middle, V(gathering * max_of(V(units - 2.0), zero))), f, zero);
-      add(gather(last, V(gathering * two)), f, zero);
+      add(gather(first, gathering + again * (1.0 - two)), zero, zero);
+      add(gather(middle, gathering * std::max(units - 2.0, zero)), f, zero);
+      add(gather(last, gathering * two), f, zero);
     }
     if (!hybrid && !once) {
-      const V without =
+      const double without =
           again - reducing;  // micro-batches that gather for the backward pass and do not reduce
-      add(gather(last, V(again * two)), zero, zero);
-      add(gather(middle, V(reducing * three + without * max_of(V(units - 2.0), zero))), zero, b);
-      add(gather(first, V(reducing * (two - three) + without * two)), zero, b);
+      add(gather(last, again * two), zero, zero);
+      add(gather(middle, reducing * three + without * std::max(units - 2.0, zero)), zero, b);
+      add(gather(first, reducing * (two - three) + without * two), zero, b);
       // The last unit is reduced first: with a gather of a middle unit behind it, of the first one, or none.
-      const V four = max_of(min_of(V(units - 3.0), one), zero);
-      add(joined(reduce(last, V(reducing * four)), gather(middle, zero)), zero, b);
-      add(joined(reduce(middle, V(reducing * max_of(V(units - 4.0), zero))), gather(middle, zero)), zero, b);
-      add(joined(reduce(V(middle + edge * (three - four)), V(reducing * three)), gather(first, zero)), zero,
-          b);
-      add(reduce(V(middle + edge * (two - three)), V(reducing * two)), zero, b);
+      const double four = std::max(std::min(units - 3.0, one), zero);
+      add(joined(reduce(last, reducing * four), gather(middle, zero)), zero, b);
+      add(joined(reduce(middle, reducing * std::max(units - 4.0, zero)), gather(middle, zero)), zero, b);
+      add(joined(reduce(middle + edge * (three - four), reducing * three), gather(first, zero)), zero, b);
+      add(reduce(middle + edge * (two - three), reducing * two), zero, b);
       add(reduce(first, reducing), zero, zero);
     } else {
       // The gradients of all units but the first follow each other behind the last micro-batch's backward
       // pass.
-      Stage<V> behind = reduce(V((units - 1.0) * middle + two * edge), one);
+      Stage behind = reduce((units - 1.0) * middle + two * edge, one);
       behind.latency_hops *= units - 1.0;
-      add(behind, zero, V((units - 1.0) * b));
+      add(behind, zero, (units - 1.0) * b);
       add(reduce(first, one), zero, zero);
     }
     return summary;
@@ -263,7 +259,7 @@ Method fsdp() {
       "after the forward pass";
   method.assumptions = "every layer is a unit; micro-batches are equal; one channel per site";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = [](const Axes& axes, const Fixed& fixed) { return Formula{}(axes, fixed); };
   return method;
 }
 

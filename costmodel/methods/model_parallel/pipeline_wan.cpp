@@ -211,74 +211,71 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));
-    const double n = fixed.micro_batches, sites = fixed.stage_sites;
-    const V stages = axes.sites / sites, hops = stages - 1.0;
-    const V others = min_of(hops, constant<V>(1));  // 0 if there is only one stage
-    summary.idle_factor = hops / n;
-    summary.optimizer_factor = 1 / stages;
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = rounds_of(axes, fixed, 1.0);
+  const double n = fixed.micro_batches, sites = fixed.stage_sites;
+  const double stages = axes.sites / sites, hops = stages - 1.0;
+  const double others = std::min(hops, 1.0);  // 0 if there is only one stage
+  summary.idle_factor = hops / n;
+  summary.optimizer_factor = 1 / stages;
 
-    Stage<V> fill;  // the first micro-batch passes all stages, forward and back
-    fill.latency_hops = constant<V>(1);
-    fill.bytes = fill.pair_bytes = axes.global_batch_sequences / sites / n * fixed.sequence_length *
-                                   fixed.d_model * axes.bytes_per_element;
-    fill.times_per_round = 2.0 * hops;
-    summary.add(fill);
-    Stage<V> follow = fill;  // arrives right behind the micro-batch before
-    follow.latency_hops = constant<V>(0);
-    if (fixed.schedule == PipelineSchedule::one_f_one_b) {
-      const V groups = floor_of(V((n - 1) / stages));  // q
-      summary.stages[0].times_per_round = 2.0 * hops * (groups + 1.0);
-      Stage<V> others_of_group = follow;
-      others_of_group.times_per_round = (n - 1 - groups * stages) * others;
-      others_of_group.hidden_forwards = others_of_group.hidden_backwards = constant<V>(1 / n);
-      summary.add(others_of_group);
-      summary.lower_bound = true;
-    } else {
-      Stage<V> forward = follow;  // the other micro-batches follow; compute hides their transfers
-      forward.times_per_round = (n - 1) * others;
-      forward.hidden_forwards = constant<V>(1 / n);
-      summary.add(forward);
-      Stage<V> backward = follow;
-      backward.times_per_round = (n - 1) * others;
-      backward.hidden_backwards = constant<V>(1 / n);
-      summary.add(backward);
-    }
-    summary.approximate = leaves_remainder(axes.global_batch_sequences, constant<V>(sites * n));
-    summary.sent.activations = 2.0 * hops / stages * n * fill.bytes;
-
-    if (sites > 1) {
-      // The first and the last stage have half of the norms outside the layers each. Of untied tables, the
-      // first one has the embedding and the last one the unembedding.
-      Axes<V> of_stage = axes;
-      of_stage.sites = constant<V>(sites);
-      const double untied = fixed.embedding_elements - fixed.tied_elements, head = fixed.head_elements;
-      const double dense = fixed.dense_elements - fixed.embedding_elements;
-      const V is_one = max_of(V(2.0 - stages), constant<V>(0));
-      const V table = is_one * untied + (1.0 - is_one) * std::max(head, untied - head);
-      const V norms = (dense - fixed.layered_elements) / 2 * (1.0 + is_one);
-      const V largest = (fixed.layered_elements + fixed.expert_elements) / stages + norms + table;
-      summary.add(averaging_stage(of_stage, fixed, V(axes.bytes_per_element * largest)));
-      const V factor = averaging_factor(fixed, of_stage.sites) * axes.bytes_per_element / stages;
-      summary.sent.dense = factor * (dense + untied);
-      summary.sent.expert_sync = factor * fixed.expert_elements;
-      summary.approximate = max_of(summary.approximate, leaves_remainder(constant<V>(fixed.layers), stages));
-      // The sites of a stage may be in one region.
-      if (fixed.collective == Collective::hierarchical) summary.approximate = constant<V>(1);
-    }
-
-    if (fixed.tied_elements == 0) return summary;
-    Axes<V> with_table = axes;
-    with_table.sites = min_of(constant<V>(2 * sites), axes.sites);
-    summary.add(averaging_stage(with_table, fixed, V(axes.bytes_per_element * fixed.tied_elements)));
-    summary.sent.dense += averaging_factor(fixed, with_table.sites) * axes.bytes_per_element *
-                          fixed.tied_elements * with_table.sites / axes.sites;
-    return summary;
+  Stage fill;  // the first micro-batch passes all stages, forward and back
+  fill.latency_hops = 1.0;
+  fill.bytes = fill.pair_bytes = axes.global_batch_sequences / sites / n * fixed.sequence_length *
+                                 fixed.d_model * axes.bytes_per_element;
+  fill.times_per_round = 2.0 * hops;
+  summary.add(fill);
+  Stage follow = fill;  // arrives right behind the micro-batch before
+  follow.latency_hops = 0.0;
+  if (fixed.schedule == PipelineSchedule::one_f_one_b) {
+    const double groups = std::floor((n - 1) / stages);  // q
+    summary.stages[0].times_per_round = 2.0 * hops * (groups + 1.0);
+    Stage others_of_group = follow;
+    others_of_group.times_per_round = (n - 1 - groups * stages) * others;
+    others_of_group.hidden_forwards = others_of_group.hidden_backwards = 1 / n;
+    summary.add(others_of_group);
+    summary.lower_bound = true;
+  } else {
+    Stage forward = follow;  // the other micro-batches follow; compute hides their transfers
+    forward.times_per_round = (n - 1) * others;
+    forward.hidden_forwards = 1 / n;
+    summary.add(forward);
+    Stage backward = follow;
+    backward.times_per_round = (n - 1) * others;
+    backward.hidden_backwards = 1 / n;
+    summary.add(backward);
   }
-};
+  summary.approximate = leaves_remainder(axes.global_batch_sequences, sites * n);
+  summary.sent.activations = 2.0 * hops / stages * n * fill.bytes;
+
+  if (sites > 1) {
+    // The first and the last stage have half of the norms outside the layers each. Of untied tables, the
+    // first one has the embedding and the last one the unembedding.
+    Axes of_stage = axes;
+    of_stage.sites = sites;
+    const double untied = fixed.embedding_elements - fixed.tied_elements, head = fixed.head_elements;
+    const double dense = fixed.dense_elements - fixed.embedding_elements;
+    const double is_one = std::max(2.0 - stages, 0.0);
+    const double table = is_one * untied + (1.0 - is_one) * std::max(head, untied - head);
+    const double norms = (dense - fixed.layered_elements) / 2 * (1.0 + is_one);
+    const double largest = (fixed.layered_elements + fixed.expert_elements) / stages + norms + table;
+    summary.add(averaging_stage(of_stage, fixed, axes.bytes_per_element * largest));
+    const double factor = averaging_factor(fixed, of_stage.sites) * axes.bytes_per_element / stages;
+    summary.sent.dense = factor * (dense + untied);
+    summary.sent.expert_sync = factor * fixed.expert_elements;
+    summary.approximate = std::max(summary.approximate, leaves_remainder(fixed.layers, stages));
+    // The sites of a stage may be in one region.
+    if (fixed.collective == Collective::hierarchical) summary.approximate = 1.0;
+  }
+
+  if (fixed.tied_elements == 0) return summary;
+  Axes with_table = axes;
+  with_table.sites = std::min(2 * sites, axes.sites);
+  summary.add(averaging_stage(with_table, fixed, axes.bytes_per_element * fixed.tied_elements));
+  summary.sent.dense += averaging_factor(fixed, with_table.sites) * axes.bytes_per_element *
+                        fixed.tied_elements * with_table.sites / axes.sites;
+  return summary;
+}
 
 void check_stages(const Scenario& scenario) {
   if (scenario.model.opaque)
@@ -325,7 +322,7 @@ Method pipeline_wan() {
       "interleaved stages, activations in 8 bits unless payload_dtype says so";
   method.assumptions = "stages take equally long, with as many layers in each";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

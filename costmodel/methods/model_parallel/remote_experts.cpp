@@ -34,12 +34,9 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-struct Formula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return expert_traffic_summary(axes, fixed, constant<V>(fixed.active_experts), true);
-  }
-};
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  return expert_traffic_summary(axes, fixed, fixed.active_experts, true);
+}
 
 // Requests carry exactly the rows that the router chooses, so there is no capacity factor.
 void check_requests(const Scenario& scenario) {
@@ -66,7 +63,7 @@ Method remote_experts() {
       "dense gradients are all-reduced in every step; the paper does not say how sites agree on the dense "
       "part";
   method.plan = plan;
-  use_formula(method, Formula{});
+  method.formula = formula;
   return method;
 }
 

@@ -1,5 +1,8 @@
 #include "costmodel/methods/shared/one_round_delay.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
@@ -23,6 +26,14 @@ Plan plan_with_delay(const Scenario& scenario) {
     return round;
   };
   return plan;
+}
+
+PlanSummary delay_formula(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = full_model_summary(axes, fixed, axes.local_steps, axes.bytes_per_element);
+  summary.outer_steps_per_round = 1.0 - 1.0 / summary.rounds;  // the first round has no average to apply
+  summary.stages[0].hidden_steps = axes.local_steps;
+  summary.stages[0].shown_at_end = true;
+  return summary;
 }
 
 }  // namespace fomoe::costmodel

@@ -14,15 +14,6 @@ namespace fomoe::costmodel {
 
 Plan plan_with_delay(const Scenario& scenario);
 
-struct DelayFormula {
-  template <class V>
-  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, axes.bytes_per_element);
-    summary.outer_steps_per_round = 1.0 - 1.0 / summary.rounds;  // the first round has no average to apply
-    summary.stages[0].hidden_steps = axes.local_steps;
-    summary.stages[0].shown_at_end = true;
-    return summary;
-  }
-};
+PlanSummary delay_formula(const Axes& axes, const Fixed& fixed);
 
 }  // namespace fomoe::costmodel

@@ -18,9 +18,8 @@ Transfer exchange_in_pairs(const Scenario& scenario, const std::vector<TensorGro
                            const std::vector<std::pair<NodeId, NodeId>>& pairs, Content content);
 
 /// Copies of a payload that a site sends if all pairs exchange it, as the mean over sites: peers · 2⌊M/2⌋/M.
-template <class V>
-V copies_in_pairs(const V& sites, double peers) {
-  return min_of(constant<V>(peers), V(sites - 1.0)) * 2.0 * floor_of(V(sites / 2.0)) / sites;
+inline double copies_in_pairs(double sites, double peers) {
+  return std::min(peers, sites - 1.0) * 2.0 * std::floor(sites / 2.0) / sites;
 }
 
 }  // namespace fomoe::costmodel

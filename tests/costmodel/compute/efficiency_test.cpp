@@ -86,7 +86,7 @@ TEST_CASE("recomputation of a small model with a large vocabulary: the unembeddi
 TEST_CASE("a sweep by formula has the step times and the FLOPs per token of a single scenario") {
   for (const AssumedDevice device : {AssumedDevice{kPeak, 0.4, 0}, AssumedDevice{kPeak, 0, 0.4}}) {
     const Scenario scenario = parallel_site(device);
-    Outcome<double> outcome{};
+    Outcome outcome{};
     evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
     const RunReport report = closed_form(scenario);
     CHECK(outcome.wall_clock_s == Approx(report.wall_clock_s).epsilon(1e-9));

@@ -140,7 +140,7 @@ TEST_CASE("a sweep of sites that differ equals the closed form of each scenario"
                               [&](platforms::Path& path) { path.latency_s = draws.between(0.1, 0.5); });
       scenario.network.latency_factor = draws.between(1, 3);
     }
-    Outcome<double> outcome;
+    Outcome outcome;
     evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
     const RunReport report = closed_form(scenario);
     CAPTURE(method.name);

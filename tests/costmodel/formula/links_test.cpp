@@ -65,39 +65,3 @@ TEST_CASE("exchanges of few bytes end, however large the clock is beside their t
     }
   }
 }
-
-TEST_CASE(
-    "the lanes of a block have the durations of single configurations, if neighbours differ in one value") {
-  const auto sites = std::make_shared<const platforms::Platform>(three_sites());
-  for (const Between between : {Between::pairs, Between::first_site}) {
-    for (int varied = 0; varied < 4; ++varied) {
-      Stage<Block> stages;
-      stages.between = between;
-      LinkSets<Block> links;
-      links.sites = sites;
-      const auto one = [&](std::size_t lane, int value) {
-        return varied == value ? 1.0 + static_cast<double>(lane / 2 % 3) : 1.0;
-      };
-      for (std::size_t lane = 0; lane < Block::kLanes; ++lane) {
-        stages.latency_hops[lane] = one(lane, 0);
-        stages.pair_bytes[lane] = 100 * one(lane, 1);
-        stages.out_share[lane] = 0.2 * one(lane, 2);
-        links.share[lane] = 0.3 * one(lane, 3);
-      }
-      const Block together_s = stage_s(stages, links);
-      for (std::size_t lane = 0; lane < Block::kLanes; ++lane) {
-        Stage<double> stage;
-        stage.between = between;
-        stage.latency_hops = stages.latency_hops[lane];
-        stage.pair_bytes = stages.pair_bytes[lane];
-        stage.out_share = stages.out_share[lane];
-        LinkSets<double> alone;
-        alone.sites = sites;
-        alone.share = links.share[lane];
-        CAPTURE(lane);
-        CAPTURE(varied);
-        CHECK(together_s[lane] == stage_s(stage, alone));
-      }
-    }
-  }
-}

@@ -1,4 +1,4 @@
-// Tests of the block path of a sweep against the closed form of each scenario.
+// Tests of the formulas of a sweep against the closed form of each scenario.
 #include "costmodel/formula/sweep.hpp"
 
 #include <doctest/doctest.h>
@@ -21,8 +21,6 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-constexpr std::size_t kLanes = Block::kLanes;
-
 template <class T>
 T one_of(std::initializer_list<T> values) {
   return *rc::gen::elementOf(std::vector<T>(values));
@@ -43,7 +41,7 @@ ProfiledCompute profile_for(const ModelShape& shape, bool skip_token) {
   return compute;
 }
 
-// A random scenario with the inputs that all lanes of one block share.
+// A random scenario with the inputs that all configurations of a sweep share.
 Scenario random_context() {
   Scenario scenario = tests::ideal_scenario("ddp", 2);
   scenario.strategy.method = &methods()[*rc::gen::inRange<std::size_t>(0, methods().size())];
@@ -93,7 +91,7 @@ Scenario random_context() {
 }
 
 // A random configuration of the given scenario, which varies every number that a sweep can vary.
-Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
+Scenario random_configuration(Scenario scenario, std::mt19937_64& random) {
   const auto between = [&](double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random);
   };
@@ -120,21 +118,16 @@ Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
   return scenario;
 }
 
-void set_lane(Configuration<Block>& block, std::size_t lane, const Configuration<double>& one) {
-  block.axes.sites[lane] = one.axes.sites;
-  block.axes.local_steps[lane] = one.axes.local_steps;
-  block.axes.expert_overlap[lane] = one.axes.expert_overlap;
-  block.axes.reshuffle_rounds[lane] = one.axes.reshuffle_rounds;
-  block.axes.tokens[lane] = one.axes.tokens;
-  block.axes.global_batch_sequences[lane] = one.axes.global_batch_sequences;
-  block.uplink_bytes_per_s[lane] = one.uplink_bytes_per_s;
-  block.downlink_bytes_per_s[lane] = one.downlink_bytes_per_s;
-  block.latency_s[lane] = one.latency_s;
-  block.bandwidth_efficiency[lane] = one.bandwidth_efficiency;
-  block.step_time_s[lane] = one.step_time_s;
-  block.peak_flops[lane] = one.peak_flops;
-  block.share_of_peak[lane] = one.share_of_peak;
-  block.gpus_per_site[lane] = one.gpus_per_site;
+/// `base` with the values that a sweep can vary from `one`.
+Configuration varied(const Configuration& base, const Configuration& one) {
+  Configuration out = one;
+  out.axes.overlap_steps = base.axes.overlap_steps;
+  out.axes.fragments = base.axes.fragments;
+  out.axes.gpus_per_site = base.axes.gpus_per_site;
+  out.axes.bytes_per_element = base.axes.bytes_per_element;
+  out.path_bytes_per_s = base.path_bytes_per_s;
+  out.free_share = base.free_share;
+  return out;
 }
 
 // Compares relative to the larger value, or to `scale` if the value is a difference of larger ones.
@@ -144,114 +137,104 @@ bool agree(double a, double b, double scale = 0) {
 
 }  // namespace
 
-TEST_CASE("a block of configurations equals the closed form of each scenario, to 1e-12") {
-  // 100 contexts of 64 lanes include every method, collective, placement and kind of compute.
+TEST_CASE("each configuration of a sweep equals the closed form of its scenario, to 1e-12") {
+  // 100 contexts of 64 configurations include every method, collective, placement and kind of compute.
   const bool ok = rc::check([] {
     const Scenario context = random_context();
     std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
-    std::vector<Scenario> scenarios;
-    Configuration<Block> block = replicated(configuration_of(context));
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      scenarios.push_back(random_lane(context, random));
-      set_lane(block, lane, configuration_of(scenarios.back()));
-    }
-    Outcome<Block> outcome;
-    evaluate(sweep_context(context), block, outcome);
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const Scenario& scenario = scenarios[static_cast<std::size_t>(lane)];
+    const SweepContext swept = sweep_context(context);
+    for (int i = 0; i < 64; ++i) {
+      const Scenario scenario = random_configuration(context, random);
+      Outcome outcome;
+      evaluate(swept, varied(configuration_of(context), configuration_of(scenario)), outcome);
       const RunReport report = closed_form(scenario);
       const double round_s = report.round.duration_s;
-      RC_LOG() << scenario.strategy.method->name << " " << outcome.wall_clock_s[lane] << " "
-               << report.wall_clock_s << "\n";
-      RC_ASSERT(agree(outcome.wall_clock_s[lane], report.wall_clock_s));
-      RC_ASSERT(agree(outcome.compute_utilization[lane], report.compute_utilization));
-      RC_ASSERT(agree(outcome.tokens_per_s[lane], report.tokens_per_s));
-      RC_ASSERT(agree(outcome.bytes_per_token[lane], report.bytes_per_token));
-      RC_ASSERT(agree(outcome.bytes_sent_per_site_per_round[lane], report.bytes_sent_per_site_per_round));
-      RC_ASSERT(outcome.optimizer_steps[lane] == static_cast<double>(report.optimizer_steps));
-      RC_ASSERT(outcome.tokens[lane] == static_cast<double>(report.tokens));
-      RC_ASSERT(outcome.round_count[lane] == static_cast<double>(report.round.count));
-      RC_ASSERT(agree(outcome.round_duration_s[lane], round_s));
-      RC_ASSERT(agree(outcome.round_compute_s[lane], report.round.compute_s));
-      RC_ASSERT(agree(outcome.round_communication_s[lane], report.round.communication_s));
-      RC_ASSERT(agree(outcome.round_exposed_communication_s[lane], report.round.exposed_communication_s));
-      RC_ASSERT(agree(outcome.round_idle_s[lane], report.round.idle_s, round_s));
-      RC_ASSERT(agree(outcome.link_busy_share[lane], report.bottleneck.link_busy_share));
-      RC_ASSERT(agree(outcome.memory_bytes_per_site[lane], memory_per_site(scenario).total()));
-      RC_ASSERT(agree(outcome.memory_bytes_per_gpu[lane], memory_per_gpu(scenario).total()));
-      RC_ASSERT(agree(outcome.flops_per_token[lane],
+      RC_LOG() << scenario.strategy.method->name << " " << outcome.wall_clock_s << " " << report.wall_clock_s
+               << "\n";
+      RC_ASSERT(agree(outcome.wall_clock_s, report.wall_clock_s));
+      RC_ASSERT(agree(outcome.compute_utilization, report.compute_utilization));
+      RC_ASSERT(agree(outcome.tokens_per_s, report.tokens_per_s));
+      RC_ASSERT(agree(outcome.bytes_per_token, report.bytes_per_token));
+      RC_ASSERT(agree(outcome.bytes_sent_per_site_per_round, report.bytes_sent_per_site_per_round));
+      RC_ASSERT(outcome.optimizer_steps == static_cast<double>(report.optimizer_steps));
+      RC_ASSERT(outcome.tokens == static_cast<double>(report.tokens));
+      RC_ASSERT(outcome.round_count == static_cast<double>(report.round.count));
+      RC_ASSERT(agree(outcome.round_duration_s, round_s));
+      RC_ASSERT(agree(outcome.round_compute_s, report.round.compute_s));
+      RC_ASSERT(agree(outcome.round_communication_s, report.round.communication_s));
+      RC_ASSERT(agree(outcome.round_exposed_communication_s, report.round.exposed_communication_s));
+      RC_ASSERT(agree(outcome.round_idle_s, report.round.idle_s, round_s));
+      RC_ASSERT(agree(outcome.link_busy_share, report.bottleneck.link_busy_share));
+      RC_ASSERT(agree(outcome.memory_bytes_per_site, memory_per_site(scenario).total()));
+      RC_ASSERT(agree(outcome.memory_bytes_per_gpu, memory_per_gpu(scenario).total()));
+      RC_ASSERT(agree(outcome.flops_per_token,
                       flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
                                       FlopsAccounting::mechanism)
                           .total()));
-      const SentBytes<double> sent = summarise(scenario).sent;
-      RC_ASSERT(agree(outcome.sent.dense[lane], sent.dense));
-      RC_ASSERT(agree(outcome.sent.expert_sync[lane], sent.expert_sync));
-      RC_ASSERT(agree(outcome.sent.migration[lane], sent.migration));
-      RC_ASSERT(agree(outcome.sent.data[lane], sent.data));
-      RC_ASSERT(agree(outcome.sent.checkpoint[lane], sent.checkpoint));
-      RC_ASSERT(agree(outcome.sent.rejoin[lane], sent.rejoin));
+      const SentBytes sent = summarise(scenario).sent;
+      RC_ASSERT(agree(outcome.sent.dense, sent.dense));
+      RC_ASSERT(agree(outcome.sent.expert_sync, sent.expert_sync));
+      RC_ASSERT(agree(outcome.sent.migration, sent.migration));
+      RC_ASSERT(agree(outcome.sent.data, sent.data));
+      RC_ASSERT(agree(outcome.sent.checkpoint, sent.checkpoint));
+      RC_ASSERT(agree(outcome.sent.rejoin, sent.rejoin));
       RC_ASSERT(scenario.prices.has_value() == report.cost.has_value());
       if (!report.cost) continue;
-      RC_ASSERT(agree(outcome.cost_total[lane], report.cost->cost_total));
-      RC_ASSERT(agree(outcome.energy_kwh[lane], *report.cost->energy_kwh));
+      RC_ASSERT(agree(outcome.cost_total, report.cost->cost_total));
+      RC_ASSERT(agree(outcome.energy_kwh, *report.cost->energy_kwh));
     }
   });
   CHECK(ok);
 }
 
-TEST_CASE(
-    "a block of different fragments and overlap steps: each lane equals the closed form of its scenario") {
+TEST_CASE("different fragments and overlap steps: each equals the closed form of its scenario") {
   Scenario scenario = tests::ideal_scenario("streaming_diloco", 4);
   scenario.strategy.local_steps = 12;
   scenario.model.layers = 8;
   scenario.platform = platforms::uniform(4, 1e8, 1e8, 0.05);
-  Configuration<Block> block = replicated(configuration_of(scenario));
-  std::vector<Scenario> lanes;
+  const SweepContext context = sweep_context(scenario);
   for (const int fragments : {1, 2, 3, 4, 8}) {
     for (const std::int64_t late : {0, 1, 3, 12}) {
-      const auto lane = lanes.size();
-      lanes.push_back(scenario);
-      lanes.back().strategy.fragments = fragments;
-      lanes.back().strategy.overlap_steps = late;
-      block.axes.fragments[lane] = fragments;
-      block.axes.overlap_steps[lane] = static_cast<double>(late);
+      Scenario one = scenario;
+      one.strategy.fragments = fragments;
+      one.strategy.overlap_steps = late;
+      Configuration configuration = configuration_of(scenario);
+      configuration.axes.fragments = fragments;
+      configuration.axes.overlap_steps = static_cast<double>(late);
+      Outcome outcome;
+      evaluate(context, configuration, outcome);
+      CHECK(agree(outcome.wall_clock_s, closed_form(one).wall_clock_s));
     }
   }
-  Outcome<Block> outcome;
-  evaluate(sweep_context(scenario), block, outcome);
-  for (std::size_t i = 0; i < lanes.size(); ++i)
-    CHECK(agree(outcome.wall_clock_s[i], closed_form(lanes[i]).wall_clock_s));
 }
 
-TEST_CASE("layers that are sent one after another: each lane equals the closed form of its scenario") {
+TEST_CASE(
+    "layers that are sent one after another: each configuration equals the closed form of its scenario") {
   for (const char* method : {"diloco", "streaming_diloco"}) {
     CAPTURE(method);
     Scenario scenario = tests::ideal_scenario(method, 4);
     scenario.strategy.layerwise = true;
     scenario.model.layers = 8;
-    Configuration<Block> block = replicated(configuration_of(scenario));
-    std::vector<Scenario> lanes;
+    const SweepContext context = sweep_context(scenario);
     const bool streams = std::string(method) == "streaming_diloco";
     for (const std::int64_t local_steps : {8, 12, 30}) {
       for (const double rate : {1e6, 1e8, 1e10}) {  // little, some and all of the transfer is hidden
         for (const int fragments : streams ? std::vector{2, 8} : std::vector{1}) {
-          const auto lane = lanes.size();
-          lanes.push_back(scenario);
-          lanes.back().strategy.local_steps = local_steps;
-          lanes.back().strategy.fragments = fragments;
-          lanes.back().platform = platforms::uniform(4, rate, rate, 0.05);
-          block.axes.local_steps[lane] = static_cast<double>(local_steps);
-          block.axes.fragments[lane] = fragments;
-          block.uplink_bytes_per_s[lane] = block.downlink_bytes_per_s[lane] = rate;
-          block.latency_s[lane] = 0.05;
+          Scenario one = scenario;
+          one.strategy.local_steps = local_steps;
+          one.strategy.fragments = fragments;
+          one.platform = platforms::uniform(4, rate, rate, 0.05);
+          Configuration configuration = configuration_of(scenario);
+          configuration.axes.local_steps = static_cast<double>(local_steps);
+          configuration.axes.fragments = fragments;
+          configuration.uplink_bytes_per_s = configuration.downlink_bytes_per_s = rate;
+          configuration.latency_s = 0.05;
+          Outcome outcome;
+          evaluate(context, configuration, outcome);
+          CAPTURE(rate);
+          CHECK(agree(outcome.wall_clock_s, closed_form(one).wall_clock_s));
         }
       }
-    }
-    Outcome<Block> outcome;
-    evaluate(sweep_context(scenario), block, outcome);
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      CAPTURE(i);
-      CHECK(agree(outcome.wall_clock_s[i], closed_form(lanes[i]).wall_clock_s));
     }
   }
 }
@@ -262,7 +245,7 @@ TEST_CASE("sites with different prices: the cost is the sum over the sites") {
   cheap.gpu_price_per_s = 1;
   dear.gpu_price_per_s = 10;
   scenario.prices = Prices{"USD", "", {cheap, dear, dear, cheap}, {}};
-  Outcome<double> outcome;
+  Outcome outcome;
   evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
   CHECK(agree(outcome.cost_total, outcome.wall_clock_s * (1 + 10 + 10 + 1)));
   CHECK(agree(outcome.cost_total, closed_form(scenario).cost->cost_total));
@@ -271,7 +254,7 @@ TEST_CASE("sites with different prices: the cost is the sum over the sites") {
 TEST_CASE("one configuration by hand: fomoe, M = 2, O_e = 1, fixed, ring, 1 GB/s, 10 ms") {
   Scenario scenario = tests::ideal_scenario("fomoe", 2, 1);
   scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.010);
-  Outcome<double> outcome;
+  Outcome outcome;
   evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
   const ParameterCounts counts = count_parameters(scenario.model);
   const double dense = static_cast<double>(counts.embedding + counts.attention + counts.norm);

@@ -101,7 +101,7 @@ TEST_CASE(
   CHECK(std::get<Compute>(round.ops[0].what).share == doctest::Approx(0.75));
   CHECK(backward_share(round) == doctest::Approx(0.25));
   const auto hidden = [&] {
-    return find_method("ddp")->summarise(axes_of(scenario), fixed_of(scenario)).stages[1].hidden_backwards;
+    return summarise(*find_method("ddp"), axes_of(scenario), fixed_of(scenario)).stages[1].hidden_backwards;
   };
   CHECK(hidden() == doctest::Approx(0.25 * 3 / 4));
   scenario.gpus.micro_batch_sequences = 0;  // the micro-batch is not given

@@ -23,7 +23,7 @@ Scenario modular(int sites, int levels, int choices) {
   return scenario;
 }
 
-SentBytes<double> sent_by(const Scenario& scenario) {
+SentBytes sent_by(const Scenario& scenario) {
   return tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
 }
 
@@ -37,10 +37,10 @@ TEST_CASE("di_paco: B = 2(M−1)/M·S_embedding + 2(g−1)/g·(S − S_embedding
       const double g = 8.0 / choices;
       const double embedding = 2.0 * static_cast<double>(counts.embedding);
       const double modules = 2.0 * static_cast<double>(counts.total() - counts.embedding);
-      const SentBytes<double> sent = sent_by(scenario);
+      const SentBytes sent = sent_by(scenario);
       CHECK(sent.total() ==
             doctest::Approx(2 * 7.0 / 8 * embedding + 2 * (g - 1) / g * modules).epsilon(1e-13));
-      const SentBytes<double> formula = summarise(scenario).sent;
+      const SentBytes formula = summarise(scenario).sent;
       CHECK(formula.dense == doctest::Approx(sent.dense).epsilon(1e-13));
       CHECK(formula.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-13));
     }

@@ -20,11 +20,11 @@ TEST_CASE("fomoe with LocalAdamW: 3R + P, since moments do not migrate") {
   const double dense = 2.0 * static_cast<double>(counts.dense());  // bf16
   const double held =
       2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // N_le experts of every layer
-  const SentBytes<double> sent = summarise(scenario).sent;
+  const SentBytes sent = summarise(scenario).sent;
   const double r = 2.0 * (2 - 1) / 2, p = 1 - 2.0 / 8;
   CHECK(sent.dense == doctest::Approx(3 * 2.0 * 7 / 8 * dense).epsilon(1e-14));
   CHECK(sent.expert_sync + sent.migration == doctest::Approx((3 * r + p) * held).epsilon(1e-14));
-  const SentBytes<double> planned = tests::sent_in_round(tests::plan_of(scenario), 8, 0);
+  const SentBytes planned = tests::sent_in_round(tests::plan_of(scenario), 8, 0);
   CHECK(planned.dense == doctest::Approx(sent.dense).epsilon(1e-14));
   CHECK(planned.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-14));
 }
@@ -40,9 +40,9 @@ TEST_CASE(
     Scenario scenario = tests::ideal_scenario("fomoe", 8, 2);
     scenario.strategy.placement = PlacementKind::random;
     scenario.strategy.outer_optimizer = one.optimizer;
-    const SentBytes<double> resets = summarise(scenario).sent;
+    const SentBytes resets = summarise(scenario).sent;
     scenario.strategy.outer_state_on_migration = OuterStateOnMigration::transfer;
-    const SentBytes<double> sent = summarise(scenario).sent;
+    const SentBytes sent = summarise(scenario).sent;
     const ParameterCounts counts = count_parameters(scenario.model);
     const double held = 2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // bf16
     CHECK(sent.migration == doctest::Approx(one.contents * (1 - 2.0 / 8) * held).epsilon(1e-14));
@@ -66,7 +66,7 @@ TEST_CASE(
   const ParameterCounts counts = count_parameters(scenario.model);
   const double held = static_cast<double>(counts.expert + counts.router) * 2 / 8;
   const double per_element = 14.0 / 64 / 8;
-  const SentBytes<double> sent = summarise(scenario).sent;
+  const SentBytes sent = summarise(scenario).sent;
   CHECK(sent.dense == doctest::Approx(7 * static_cast<double>(counts.dense()) * per_element).epsilon(1e-14));
   CHECK(sent.expert_sync == doctest::Approx(1 * held * per_element).epsilon(1e-14));
   CHECK(sent.migration == doctest::Approx((1 - 2.0 / 8) * held * 2).epsilon(1e-14));

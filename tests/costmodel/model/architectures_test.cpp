@@ -207,7 +207,7 @@ TEST_CASE(
       CAPTURE(method.name);
       const Plan plan = method.plan(scenario);
       const PlanSummary summary = summarise(scenario);
-      const SentBytes<double> sent = tests::sent_in_mean_round(plan, 4);
+      const SentBytes sent = tests::sent_in_mean_round(plan, 4);
       // Fragments hold whole numbers of elements, so that they differ from equal parts by a few elements.
       CHECK(summary.sent.total() == doctest::Approx(sent.total()).epsilon(1e-6));
       ++compared;

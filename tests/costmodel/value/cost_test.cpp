@@ -44,21 +44,13 @@ TEST_CASE("egress: the tiers start again at zero in every month") {
   CHECK(close(egress_price(kTiers, 12 * kTb, 3600.0), 1100));
 }
 
-TEST_CASE("egress: the block of a sweep computes the same price as a single scenario") {
-  const bool ok = rc::check("lane by lane", [] {
-    Block bytes, duration_s;
-    for (std::size_t i = 0; i < Block::kLanes; ++i) {
-      bytes[i] = static_cast<double>(*rc::gen::inRange<std::int64_t>(0, 400'000'000'000'000));
-      duration_s[i] = static_cast<double>(*rc::gen::inRange(1, 20'000'000));
-    }
-    const Block prices = egress_price(kTiers, bytes, duration_s);
-    for (std::size_t i = 0; i < Block::kLanes; ++i) {
-      RC_ASSERT(std::abs(prices[i] - egress_price(kTiers, bytes[i], duration_s[i])) <=
-                1e-9 * (1 + prices[i]));
-      // More bytes never cost less, and no byte costs more than the first tier's price.
-      RC_ASSERT(prices[i] <= bytes[i] * 0.10 / kGb * (1 + 1e-9));
-      RC_ASSERT(egress_price(kTiers, bytes[i] + kTb, duration_s[i]) >= prices[i] * (1 - 1e-12));
-    }
+TEST_CASE("egress: more bytes never cost less, and no byte costs more than the first tier's price") {
+  const bool ok = rc::check("monotone in bytes", [] {
+    const auto bytes = static_cast<double>(*rc::gen::inRange<std::int64_t>(0, 400'000'000'000'000));
+    const auto duration_s = static_cast<double>(*rc::gen::inRange(1, 20'000'000));
+    const double price = egress_price(kTiers, bytes, duration_s);
+    RC_ASSERT(price <= bytes * 0.10 / kGb * (1 + 1e-9));
+    RC_ASSERT(egress_price(kTiers, bytes + kTb, duration_s) >= price * (1 - 1e-12));
   });
   CHECK(ok);
 }

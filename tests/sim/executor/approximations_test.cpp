@@ -202,7 +202,7 @@ TEST_CASE("every method on drawn scenarios: the closed form equals the simulatio
       ++(parts.exact() ? exact : approximate);
       wrong += error > 0.02 ? 1 : 0;
       // A sweep says the same.
-      costmodel::Outcome<double> row{};
+      costmodel::Outcome row{};
       costmodel::evaluate(costmodel::sweep_context(scenario), costmodel::configuration_of(scenario), row);
       CHECK((row.approximate == 0) == parts.exact());
       CHECK(row.wall_clock_s == doctest::Approx(formula_s).epsilon(1e-9));

@@ -239,10 +239,7 @@ TEST_CASE(
     // bytes are in flight. In each hop, this can save at most the longer latency.
     const costmodel::PlanSummary summary = costmodel::summarise(scenario);
     double hops = 0;
-    for (int i = 0; i < summary.stage_count; ++i) {
-      const auto& stage = summary.stages[static_cast<std::size_t>(i)];
-      hops += stage.times_per_round * stage.latency_hops;
-    }
+    for (const costmodel::Stage& stage : summary.stages) hops += stage.times_per_round * stage.latency_hops;
     RC_ASSERT(simulated(farther).wall_clock_s >= base.wall_clock_s - summary.rounds * hops * 0.05);
     farther.platform.paths.change_all([](platforms::Path& path) { path.latency_s = 0.1; });
     const double equal_s = simulated(farther).wall_clock_s;

@@ -326,7 +326,7 @@ TEST_CASE("bytes counted at the calls are the plan's, for every method that is t
           trained.insert(std::string(method.name));
           CAPTURE(method.name);
           Training training(scenario, real_options());
-          costmodel::SentBytes<double> planned;
+          costmodel::SentBytes planned;
           for (std::int64_t round = 0; round < plan.rounds; ++round) {
             const auto sent = fomoe::tests::sent_in_round(plan, kSites, round);
             planned.dense += sent.dense;

@@ -93,7 +93,7 @@ TEST_CASE(
 TEST_CASE("expert parallelism: dense gradients and the router's are averaged in every step, experts' never") {
   const Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   const ParameterCounts counts = count_parameters(scenario.model);
-  const SentBytes<double> sent = tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
+  const SentBytes sent = tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
   CHECK(sent.dense ==
         doctest::Approx(2.0 * 3 / 4 * kBytes * static_cast<double>(counts.total() - counts.expert))
             .epsilon(1e-13));

@@ -31,7 +31,7 @@ Scenario pipeline(int sites, int micro_batches, double bytes_per_s, double laten
 TEST_CASE("pipeline: the batch's activations cross every boundary once forward and once backward") {
   for (const int sites : {2, 4, 8}) {
     const Scenario scenario = pipeline(sites, 4, 1e9);
-    const SentBytes<double> sent = tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
+    const SentBytes sent = tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
     const double batch = 8.0 * 10 * 6720 * 2;  // B_g·s·d in bf16
     CHECK(sent.activations == doctest::Approx(2 * (sites - 1) * batch / sites).epsilon(1e-13));
     // The tied embedding's gradient: the first and the last stage send V·d each.
@@ -117,7 +117,7 @@ TEST_CASE("pipelines side by side: activations of each, and the gradients of eac
       CAPTURE(tied);
       CAPTURE(stage_sites);
       const Plan plan = tests::plan_of(scenario);
-      const SentBytes<double> sent = tests::sent_in_round(plan, 8, 0), formula = summarise(scenario).sent;
+      const SentBytes sent = tests::sent_in_round(plan, 8, 0), formula = summarise(scenario).sent;
       const int stages = 8 / stage_sites, w = stage_sites;
       // The whole batch crosses each boundary between stages twice.
       CHECK(sent.activations == doctest::Approx(2.0 * (stages - 1) * 16 * 10 * 6720 * 2 / 8).epsilon(1e-13));

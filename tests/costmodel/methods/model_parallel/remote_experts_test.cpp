@@ -19,7 +19,7 @@ TEST_CASE("remote experts: 5·L · tokens·k·d·bytes·(M−1)/M, with a separa
   // state).
   const Scenario scenario = tests::ideal_scenario("remote_experts", 4);
   const Plan plan = find_method("remote_experts")->plan(scenario);
-  const SentBytes<double> sent = tests::sent_in_round(plan, scenario.sites(), 0);
+  const SentBytes sent = tests::sent_in_round(plan, scenario.sites(), 0);
   CHECK(sent.activations == doctest::Approx(5.0 * 2 * 10 * 2 * 6720 * 2 * 3 / 4).epsilon(1e-13));
   CHECK(sent.expert_sync == 0);
   int transfers = 0;

@@ -1,0 +1,32 @@
+#include "costmodel/compute/state_updates.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fomoe::costmodel {
+
+double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const WireBytes& wire) {
+  const SiteGpus& gpus = model.gpus;
+  const double state = model.outer_bytes_per_parameter;
+  double seconds = state > 0 ? model.outer_step_s_per_parameter : 0;
+  if (model.outer_step_s_per_parameter == 0) {
+    if (gpus.memory_bytes_per_s == 0) return 0.0;
+    seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
+  }
+  if (gpus.outer_state_on == OuterStateOn::host) seconds += 2 * state / gpus.host_bytes_per_s;
+  const double tables =
+      stage_tables(model, load, 0) / static_cast<double>(gpus.tensor_parallel) / sharded_degree(model, load);
+  const double parameters = updated_parameters(model, load);
+  return seconds * (model.outer_state_of_embedding ? parameters : (parameters - tables));
+}
+
+double adam_seconds(const SiteModel& model, const SiteLoad& load, double dense, double experts) {
+  const SiteGpus& gpus = model.gpus;
+  if (gpus.memory_bytes_per_s == 0) return 0.0;
+  const double split = gpus.tensor_parallel * gpus.pipeline_parallel;
+  return (dense + experts / static_cast<double>(gpus.expert_parallel)) /
+         (split * sharded_degree(model, load)) *
+         (optimizer_bytes(model.moment_bytes_per_parameter) / gpus.memory_bytes_per_s);
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,44 @@
+#include "costmodel/formula/round_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fomoe::costmodel {
+
+double exposed_s(const Stage& stage, double late_s, const StepSeconds& step) {
+  const double none = 0.0, n = stage.times_per_round;
+  if (!stage.hidden_unequally) return n * std::max(late_s, none);
+  const double apart_s = stage.layers_between * (stage.share_of_pass * step.gradients_s + step.optimizer_s);
+  const double first_s = std::max(late_s + (n - 1.0) / 2.0 * apart_s, none);
+  const double terms = std::min(n, std::ceil(first_s / apart_s));
+  return terms * first_s - apart_s * terms * (terms - 1.0) / 2.0;
+}
+
+RoundTimes round_times(const PlanSummary& summary, const LinkSets& links, const StepSeconds& step,
+                       double outer_step_s) {
+  RoundTimes times;
+  times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);
+  times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;
+  const double none = 0;
+  for (std::size_t i = 0; i < summary.stages.size(); ++i) {
+    const Stage& stage = summary.stages[i];
+    const double duration_s = stage_s(stage, links);
+    double late_at_end_s = duration_s - before_end_s(stage, step);
+    double late_s = late_at_end_s - after_end_s(stage, step) - stage.hidden_hops * links.all.latency_s;
+    times.communication_s += stage.times_per_round * duration_s;
+    for (; i + 1 < summary.stages.size(); ++i) {  // the parts of this stage
+      const Stage& part = summary.stages[i + 1];
+      if (!part.part_of_previous) break;
+      const double part_s = stage_s(part, links) - before_end_s(part, step);
+      late_at_end_s = std::max(late_at_end_s, part_s);
+      late_s = std::max(late_s, part_s - after_end_s(part, step));
+    }
+    times.exposed_s += exposed_s(stage, late_s, step);
+    if (stage.shown_at_end)
+      times.exposed_s += (std::max(late_at_end_s, none) - std::max(late_s, none)) / summary.rounds;
+  }
+  times.duration_s = times.slowest_compute_s + times.waiting_s + times.exposed_s;
+  return times;
+}
+
+}  // namespace fomoe::costmodel
