@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
 #include <sstream>
@@ -85,15 +86,31 @@ std::vector<double> observed(const Data& data) {
   return seconds;
 }
 
+/// Says after the first trial of a fit that the others will take long; once in a run of the program.
+void announce_trials(std::size_t measurements, double trial_s) {
+  constexpr double kLong_s = 1;
+  static bool said = false;
+  if (said) return;
+  said = true;
+  if (trial_s >= kLong_s)
+    message(fmt::format(
+        "a trial of the fit predicts {} measurements in {}; a fit needs some tens of trials, and more with "
+        "initial_window. Faster: fewer measurements, or fewer of --terms",
+        measurements, human_time(trial_s)));
+}
+
 Fit fit_with_window(const Data& data, const std::vector<FitTerm>& terms, std::optional<double> window) {
   const costmodel::FitModel model = [&](const std::vector<double>& values) {
     std::vector<double> predictions;
+    const auto begin = std::chrono::steady_clock::now();
     for (const Observation& one : data.observations) {
       costmodel::Scenario scenario = one.scenario;
       if (window) scenario.network.initial_window_bytes = *window;
       for (std::size_t i = 0; i < terms.size(); ++i) set_term(scenario.network, terms[i].name, values[i]);
       predictions.push_back(predict(scenario).round.communication_s);
     }
+    announce_trials(data.observations.size(),
+                    std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     return predictions;
   };
   return costmodel::fit_terms(terms, model, observed(data));

@@ -207,18 +207,6 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   return point;
 }
 
-/// Whether the point cannot be trusted: threads waited for cores, or the middle half of its steps spreads so
-/// far that something else must have taken turns with them.
-bool doubtful(const ProfilePoint& point) {
-  constexpr double kMostSpread = 0.25;  // of the median
-  if (costmodel::disturbed(point)) return true;
-  std::vector<double> steps_s;
-  for (const StepSample& sample : point.samples) steps_s.push_back(seconds(sample));
-  std::sort(steps_s.begin(), steps_s.end());
-  const std::size_t n = steps_s.size();
-  return n >= 4 && steps_s[n - 1 - n / 4] - steps_s[n / 4] > kMostSpread * steps_s[n / 2];
-}
-
 /// Of two measurements of a point, the one whose threads waited less for cores, or else the shorter one: what
 /// disturbs a step makes it longer.
 const ProfilePoint& better(const ProfilePoint& a, const ProfilePoint& b) {
@@ -248,6 +236,16 @@ void measure_doubtful_again(const ProfileOptions& options, std::vector<ProfilePo
 }
 
 }  // namespace
+
+bool doubtful(const ProfilePoint& point) {
+  constexpr double kMostSpread = 0.25;  // of the median
+  if (costmodel::disturbed(point)) return true;
+  std::vector<double> steps_s;
+  for (const StepSample& sample : point.samples) steps_s.push_back(seconds(sample));
+  std::sort(steps_s.begin(), steps_s.end());
+  const std::size_t n = steps_s.size();
+  return n >= 4 && steps_s[n - 1 - n / 4] - steps_s[n / 4] > kMostSpread * steps_s[n / 2];
+}
 
 std::string graph_refused(const ProfileOptions& options) {
   return recording_refused(

@@ -48,6 +48,12 @@ inline constexpr std::int64_t kFewestSteps = 3;
 /// largest resident set of the process (VmHWM) during the point, libraries included.
 costmodel::StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress);
 
+/// Whether a point cannot be trusted: threads waited for cores, or the middle half of its steps spreads over
+/// more than a quarter of the median, so that something else must have taken turns with them.
+/// measure_profile() measures such points again after all others, up to twice, when what disturbed them may
+/// be over.
+bool doubtful(const costmodel::ProfilePoint& point);
+
 /// The reason why steps with these options cannot be recorded; empty if they can.
 std::string graph_refused(const ProfileOptions& options);
 

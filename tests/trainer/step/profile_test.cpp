@@ -77,6 +77,19 @@ TEST_CASE("a spent time budget still leaves three samples, and says so") {
   CHECK(progress.str().find("after 3 of 20 steps") != std::string::npos);
 }
 
+TEST_CASE("a point is doubtful if its threads waited, or if the middle half of its steps spreads widely") {
+  costmodel::ProfilePoint point{1, 4, false, 0, {}};
+  for (const double step_s : {1.0, 1.1, 1.0, 1.05, 36.0}) point.samples.push_back({step_s, 0, 0});
+  CHECK(!doubtful(point));  // a single long step does not move the median
+  for (int i = 0; i < 3; ++i) point.samples.push_back({36.0, 0, 0});
+  CHECK(doubtful(point));
+  point.samples.resize(4);
+  point.waited_share = 0.04;
+  CHECK(!doubtful(point));
+  point.waited_share = 0.2;
+  CHECK(doubtful(point));
+}
+
 TEST_CASE("a synchronisation is timed in each format, with the experts that the site holds") {
   ProfileOptions options;
   options.model = tiny_shape();
