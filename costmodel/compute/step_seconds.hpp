@@ -34,8 +34,8 @@ inline double assumed_gradients_s(double flops_per_token, double tokens, double 
 /// gradients of each are added to those of the step, which takes `accumulation_s`.
 inline double profiled_gradients_s(double sequences, double micro_batch_sequences, double micro_batch_s,
                                    double accumulation_s) {
-  return sequences / micro_batch_sequences *
-         (micro_batch_s + several(sequences / micro_batch_sequences) * accumulation_s);
+  const double micro_batches = sequences / micro_batch_sequences;
+  return micro_batches * (micro_batch_s + (micro_batches > 1 ? accumulation_s : 0));
 }
 
 /// Time of the forward and backward passes of one micro-batch. `repeated` is the share of the forward pass

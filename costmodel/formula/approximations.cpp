@@ -18,8 +18,8 @@ FormulaLimits limits_of(const Scenario& scenario) {
 
 bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links& links) {
   return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
-         represents_sites(summary, platforms::links_differ(scenario.platform),
-                          step_times_differ(scenario) ? 1.0 : 0.0, downlinks_slower(links)) == 1;
+         represents_sites(summary, platforms::links_differ(scenario.platform), step_times_differ(scenario),
+                          downlinks_slower(links));
 }
 
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
@@ -62,17 +62,17 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
                     std::to_string(local_steps) +
                     " steps; the closed form lets it hide transfers as a full round does, and is wrong by at "
                     "most the communication of one round; simulate the scenario instead");
-  if (summary.approximate > 0)
+  if (summary.approximate)
     notes.emplace_back(
         "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but "
         "here "
         "they differ or overlap; simulate the scenario instead");
-  if (updates_drift(step_times_differ(scenario) ? 1.0 : 0.0, updates_s, round_s) > 0)
+  if (updates_drift(step_times_differ(scenario), updates_s, round_s))
     notes.emplace_back(
         "the closed form takes steps and the updates after transfers from the site with the longest steps, "
         "but "
         "both differ between sites; simulate the scenario instead");
-  if (uneven_ports_differ(summary, links) > 0)
+  if (uneven_ports_differ(summary, links))
     notes.emplace_back(
         "the closed form takes the slower of uplinks and downlinks for all transfers, but "
         "experts with unequal loads use one of them more than the other; simulate the scenario instead");
@@ -88,49 +88,43 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
   return notes;
 }
 
-double represents_sites(const PlanSummary& summary, bool links_differ, double steps_differ,
-                        double downlinks_slower) {
-  const double one = 1;
-  double represented = summary.lower_bound ? 0 : 1;
+bool represents_sites(const PlanSummary& summary, bool links_differ, bool steps_differ,
+                      bool downlinks_slower) {
+  if (summary.lower_bound) return false;
   for (const Stage& stage : summary.stages) {
-    const double runs = std::min(std::ceil(stage.times_per_round), one);
-    // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
-    // later steps hide the transfer.
-    double drifts = stage.between == Between::first_site ? one : std::min(std::ceil(stage.hidden_steps), one);
-    if (stage.between == Between::pairs) drifts = std::max(drifts, downlinks_slower);
+    const bool pairs = stage.between == Between::pairs;
+    // Sites that have ended a direct exchange begin the next one, while others share their links with it.
+    if (links_differ && pairs && stage.hidden_backwards > 0) return false;
+    if (stage.times_per_round == 0) continue;
     // The layers of a transfer do not wait for each other, and overtake each other if links differ.
     const bool by_layers = stage.hidden_unequally || stage.part_of_previous;
-    const double wrong = stage.between == Between::any || by_layers
-                             ? std::max(steps_differ, links_differ ? 1.0 : 0.0)
-                             : (steps_differ * (links_differ ? one : drifts));
-    represented *= one - runs * wrong;
-    // Sites that have ended a direct exchange begin the next one, while others share their links with it.
-    if (links_differ && stage.between == Between::pairs)
-      represented *= one - std::min(std::ceil(stage.hidden_backwards), one);
+    if (stage.between == Between::any || by_layers) {
+      if (steps_differ || links_differ) return false;
+      continue;
+    }
+    // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
+    // later steps hide the transfer.
+    const bool drifts =
+        stage.between == Between::first_site || stage.hidden_steps > 0 || (pairs && downlinks_slower);
+    if (steps_differ && (links_differ || drifts)) return false;
   }
-  return represented;
+  return true;
 }
 
 double steps_of_short_last_round(const PlanSummary& summary, double local_steps) {
-  const double none = 0.0, one = 1.0;
-  const double steps = std::max(summary.steps - (summary.rounds - 1.0) * local_steps, none);
-  double hides = none;
-  for (const Stage& stage : summary.stages) {
-    hides = std::max(hides, stage.shown_at_end ? one : std::min(std::ceil(stage.hidden_steps), one));
-  }
-  return hides * steps * std::min(std::max(local_steps - steps, none), one);
+  const double steps = std::max(summary.steps - (summary.rounds - 1) * local_steps, 0.0);
+  const bool hides = std::any_of(summary.stages.begin(), summary.stages.end(), [](const Stage& stage) {
+    return stage.shown_at_end || stage.hidden_steps > 0;
+  });
+  return hides && steps < local_steps ? steps : 0;
 }
 
-double approximates(const FormulaLimits& limits, const PlanSummary& summary, const Links& links,
-                    double local_steps, double mean_sequences, double updates_s, double round_s) {
-  const double one = 1;
-  if (limits.leaves_out) return one;
-  const double short_round = std::min(steps_of_short_last_round(summary, local_steps), one);
-  const double unequal = steps_unequal(limits, mean_sequences);
-  return one - represents_sites(summary, limits.links_differ, unequal, downlinks_slower(links)) *
-                   (1.0 - short_round) * (1.0 - summary.approximate) *
-                   (1.0 - uneven_ports_differ(summary, links)) *
-                   (1.0 - updates_drift(unequal, updates_s, round_s));
+bool approximates(const FormulaLimits& limits, const PlanSummary& summary, const Links& links,
+                  double local_steps, double mean_sequences, double updates_s, double round_s) {
+  const bool unequal = steps_unequal(limits, mean_sequences);
+  return limits.leaves_out || summary.approximate || steps_of_short_last_round(summary, local_steps) > 0 ||
+         uneven_ports_differ(summary, links) || updates_drift(unequal, updates_s, round_s) ||
+         !represents_sites(summary, limits.links_differ, unequal, downlinks_slower(links));
 }
 
 }  // namespace fomoe::costmodel

@@ -17,28 +17,25 @@ struct FormulaLimits {
 };
 FormulaLimits limits_of(const Scenario& scenario);
 
-/// 1 if steps take unequally long at the sites that train, whose mean part of the batch is `mean_sequences`.
-inline double steps_unequal(const FormulaLimits& limits, double mean_sequences) {
-  if (limits.steps_differ) return 1.0;
-  if (!limits.steps_follow_batch) return 0.0;
-  return std::ceil(mean_sequences) - std::floor(mean_sequences);
+/// Whether steps take unequally long at the sites that train, whose mean part of the batch is
+/// `mean_sequences`.
+inline bool steps_unequal(const FormulaLimits& limits, double mean_sequences) {
+  return limits.steps_differ || (limits.steps_follow_batch && mean_sequences != std::floor(mean_sequences));
 }
 
-/// 1 if `rate` is below `other`, else 0. Both are above 0.
-inline double slower(double rate, double other) { return std::ceil(1.0 - std::min(rate / other, 1.0)); }
-inline double downlinks_slower(const Links& links) {
-  return slower(links.downlink_bytes_per_s, links.uplink_bytes_per_s);
+inline bool downlinks_slower(const Links& links) {
+  return links.downlink_bytes_per_s < links.uplink_bytes_per_s;
 }
 
-/// 1 where the stages' formulas represent sites that differ, else 0. If links differ, each stage must be a
+/// Whether the stages' formulas represent sites that differ. If links differ, each stage must be a
 /// ring, a star, or a direct exchange that is not one of several in a row behind a backward pass. If steps
-/// take unequally long (`steps_differ` is 1, else 0), each stage must be a ring or a direct exchange that no
+/// take unequally long (`steps_differ`), each stage must be a ring or a direct exchange that no
 /// steps hide, since all sites then wait for the slowest one. In a direct exchange whose `downlinks_slower`
-/// than uplinks are (1, else 0), the slowest site receives for longest, but the latencies of what it receives
+/// than uplinks are, the slowest site receives for longest, but the latencies of what it receives
 /// have passed while it computed. If both differ, a fast site with slow links begins to send early, which no
 /// formula represents.
-double represents_sites(const PlanSummary& summary, bool links_differ, double steps_differ,
-                        double downlinks_slower);
+bool represents_sites(const PlanSummary& summary, bool links_differ, bool steps_differ,
+                      bool downlinks_slower);
 
 /// Steps of the last round if it is short and computation hides transfers, else 0. The formula lets the last
 /// round hide as much as each other one, which is wrong by at most the communication of one round.
@@ -54,24 +51,23 @@ inline double updates_after_transfers_s(const PlanSummary& summary, bool every_s
   return seconds;
 }
 
-/// 1 if steps take unequally long and `updates_s`, those after the transfers of a round, take 1 % of it or
-/// more, else 0: the slowest site in one need not be the slowest in the other, and the formula takes both
+/// Whether steps take unequally long and `updates_s`, those after the transfers of a round, take 1 % of it or
+/// more: the slowest site in one need not be the slowest in the other, and the formula takes both
 /// from the site with the longest steps.
-inline double updates_drift(double unequal_steps, double updates_s, double round_s) {
-  return unequal_steps * std::min(std::floor(100.0 * updates_s / round_s), 1.0);
+inline bool updates_drift(bool unequal_steps, double updates_s, double round_s) {
+  return unequal_steps && 100 * updates_s / round_s >= 1;
 }
 
-/// 1 if uplinks and downlinks differ and sites send or receive unequally many bytes, else 0: the formula
+/// Whether uplinks and downlinks differ and sites send or receive unequally many bytes: the formula
 /// sends the bytes of the busiest port through the slower of both. `links` are those of the whole platform.
-inline double uneven_ports_differ(const PlanSummary& summary, const Links& links) {
-  if (!summary.uneven_ports) return 0.0;
-  return std::max(slower(links.uplink_bytes_per_s, links.downlink_bytes_per_s), downlinks_slower(links));
+inline bool uneven_ports_differ(const PlanSummary& summary, const Links& links) {
+  return summary.uneven_ports && links.uplink_bytes_per_s != links.downlink_bytes_per_s;
 }
 
-/// 0 where the closed form represents a configuration as approximations() says, else 1. `updates_s` and
+/// Whether the closed form only approximates a configuration, as approximations() says. `updates_s` and
 /// `round_s` are the durations of updates_after_transfers_s() and of the mean round.
-double approximates(const FormulaLimits& limits, const PlanSummary& summary, const Links& links,
-                    double local_steps, double mean_sequences, double updates_s, double round_s);
+bool approximates(const FormulaLimits& limits, const PlanSummary& summary, const Links& links,
+                  double local_steps, double mean_sequences, double updates_s, double round_s);
 
 /// Whether the closed form represents the sites of a scenario. Links must not change either, and no paths may
 /// share a backbone.

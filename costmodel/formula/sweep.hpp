@@ -40,7 +40,7 @@ struct Outcome {
       round_idle_s;
   double link_busy_share;
   double cost_total, energy_kwh;  // NaN if the context has no prices, or no power
-  double approximate;  // 0 where the closed form represents the configuration, else 1; see approximations()
+  bool approximate;  // whether the closed form only approximates the configuration; see approximations()
 };
 
 /// GPUs, step times and costs of a site, or of all sites if they are alike.

@@ -37,7 +37,7 @@ struct MemoryBytes {
 inline double activations_beside_gradients(const SiteModel& model, double tokens, double activations,
                                            double gradients) {
   const double chunks = tokens * model.logit_bytes_per_token / model.logit_chunk_bytes;
-  const double unembedding = model.table_elements * (2.0 + 4.0 * several(chunks));
+  const double unembedding = model.table_elements * (chunks > 1 ? 6 : 2);
   return std::max(activations + unembedding - gradients, activations / std::max(model.layers, 1.0));
 }
 

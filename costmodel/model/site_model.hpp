@@ -48,14 +48,9 @@ struct SiteLoad {
   double gradient_bytes = 4;            // of a parameter, see gradient_bytes()
 };
 
-/// 1 where a step has more than one micro-batch, else 0.
-inline double several(double micro_batches) { return std::ceil(1.0 - std::min(1.0 / micro_batches, 1.0)); }
-
 /// Bytes of the gradient of a parameter in a step with this many sequences for each GPU.
 inline double gradient_bytes(const SiteModel& model, double sequences) {
-  if (model.gradient_bytes_of_one_pass == 4) return 4.0;
-  return model.gradient_bytes_of_one_pass +
-         (4 - model.gradient_bytes_of_one_pass) * several(sequences / model.micro_batch_sequences);
+  return sequences > model.micro_batch_sequences ? 4 : model.gradient_bytes_of_one_pass;
 }
 
 /// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is

@@ -139,9 +139,9 @@ struct PlanSummary {
   double outer_steps_per_round = 0;
   std::vector<Stage> stages;
   SentBytes sent;
-  /// 1 where layers, steps or sequences do not divide evenly into parts that the stages take as equal, or
-  /// where transfers overlap that the stages take as consecutive; else 0.
-  double approximate = 0;
+  /// Whether layers, steps or sequences do not divide evenly into parts that the stages take as equal, or
+  /// transfers overlap that the stages take as consecutive.
+  bool approximate = false;
   bool lower_bound = false;  // the schedule may take longer than its stages say
   /// Sites send unequally many bytes in a stage, or receive unequally many. A stage has the bytes of the
   /// busiest port, which is an uplink in one half of the stages and a downlink in the other half.
@@ -181,10 +181,10 @@ inline double averaging_pair_factor(const Fixed& fixed, double nodes) {
   return std::min(nodes - 1.0, 1.0);
 }
 
-/// 1 if `whole` is no multiple of `parts`, else 0.
-inline double leaves_remainder(double whole, double parts) {
+/// Whether `whole` is no multiple of `parts`.
+inline bool leaves_remainder(double whole, double parts) {
   const double each = whole / parts;
-  return std::ceil(each) - std::floor(each);
+  return each != std::floor(each);
 }
 
 /// Contents that are averaged at once: the parameters and both moments, or one content.

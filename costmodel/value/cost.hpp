@@ -1,4 +1,4 @@
-// Cost formulas of duration and bytes, for one scenario or a block of scenarios.
+// Cost formulas of duration and bytes.
 #pragma once
 #include "costmodel/inputs/prices.hpp"
 #include "costmodel/inputs/scenario.hpp"

@@ -241,7 +241,7 @@ class ClosedFormSweep {
                                                          o.energy_kwh};
     for (std::size_t c = 0; c < kFormulaColumns; ++c) chunk.results[c][index] = columns[c];
     chunk.problems[index] = problem(context, row);
-    chunk.exact[index] = o.approximate == 0 ? 1 : 0;
+    chunk.exact[index] = o.approximate ? 0 : 1;
     double perplexity = kUnknown, equal_loss_factor = kUnknown;
     if (context.scenario.quality && chunk.problems[index].empty()) {
       const costmodel::Quality& known = quality(context, row, o.tokens);

@@ -289,7 +289,7 @@ PlanSummary expert_traffic_summary(const Axes& axes, const Fixed& fixed, double 
   // Measured passes have another share of the forward pass than the FLOPs.
   const bool rows_differ = fixed.sent_rows != 1 || fixed.busiest_rows != 1;
   if (fixed.timed_passes && (stateless_experts || (fixed.repeated_share > 0 && rows_differ)))
-    summary.approximate = 1.0;
+    summary.approximate = true;
   const double experts = fixed.expert_parameters / fixed.expert_parallel;
   const double dense = fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters;
   summary.optimizer_factor = (dense + experts / axes.sites) / (dense + experts);

@@ -263,9 +263,9 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
     const double factor = averaging_factor(fixed, of_stage.sites) * axes.bytes_per_element / stages;
     summary.sent.dense = factor * (dense + untied);
     summary.sent.expert_sync = factor * fixed.expert_elements;
-    summary.approximate = std::max(summary.approximate, leaves_remainder(fixed.layers, stages));
     // The sites of a stage may be in one region.
-    if (fixed.collective == Collective::hierarchical) summary.approximate = 1.0;
+    if (leaves_remainder(fixed.layers, stages) || fixed.collective == Collective::hierarchical)
+      summary.approximate = true;
   }
 
   if (fixed.tied_elements == 0) return summary;

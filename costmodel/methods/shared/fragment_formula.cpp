@@ -70,18 +70,15 @@ PlanSummary summary_of_fragments(const Axes& axes, const Fixed& fixed, double by
   const double hidden_steps = std::min(axes.overlap_steps, axes.local_steps / axes.fragments);
   // With τ ≥ K/P the next fragment is sent before the site waits for this one.
   const double one = 1;
-  const double overlapping =
-      std::min(std::floor(axes.overlap_steps * axes.fragments / axes.local_steps), one);
+  const bool overlapping = axes.overlap_steps * axes.fragments / axes.local_steps >= 1;
   // The last fragment is applied in the next round if the site does not wait for it at once. Nothing applies
   // that of the last round.
   const double late = fixed.layerwise ? one : std::min(axes.overlap_steps, one);
   summary.outer_steps_per_round = 1.0 - late / (axes.fragments * summary.rounds);
-  summary.approximate = std::max(std::max(leaves_remainder(fixed.layers, axes.fragments),
-                                          leaves_remainder(axes.local_steps, axes.fragments)),
-                                 overlapping);
+  summary.approximate = overlapping || leaves_remainder(fixed.layers, axes.fragments) ||
+                        leaves_remainder(axes.local_steps, axes.fragments);
   // Balanced fragments have about equal bytes, in whole layers.
-  if (fixed.fragment_pattern == FragmentPattern::balanced)
-    summary.approximate = std::max(summary.approximate, std::min(axes.fragments - 1.0, one));
+  if (fixed.fragment_pattern == FragmentPattern::balanced && axes.fragments > 1) summary.approximate = true;
   if (fixed.layerwise) {
     add_layerwise_stages(summary, axes, fixed, bytes, hidden_steps);
     return summary;

@@ -164,7 +164,7 @@ double tolerance_of(const Scenario& scenario) {
   // Sites with unequal steps have unequal outer steps, which may take up to 1 % of a round.
   if (costmodel::steps_unequal(
           costmodel::limits_of(scenario),
-          static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites()) > 0)
+          static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites()))
     return 0.02;
   // The formula takes the expected migrations of a random placement.
   if (scenario.strategy.placement == costmodel::PlacementKind::random &&

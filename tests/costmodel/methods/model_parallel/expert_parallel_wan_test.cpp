@@ -78,16 +78,16 @@ TEST_CASE(
     "the closed form says that it approximates where measured passes divide a step otherwise than FLOPs") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4),
            remote = tests::ideal_scenario("remote_experts", 4);
-  CHECK(summarise(remote).approximate == 0);
+  CHECK(summarise(remote).approximate == false);
   scenario.compute = remote.compute = ProfiledCompute{};
-  CHECK(summarise(remote).approximate == 1);  // a forward pass more, whose length it takes from the FLOPs
+  CHECK(summarise(remote).approximate == true);  // a forward pass more, whose length it takes from the FLOPs
   // Padding lengthens both passes alike, unless one of them repeats a forward pass.
   scenario.strategy.capacity_factor = 1.25;
-  CHECK(summarise(scenario).approximate == 0);
+  CHECK(summarise(scenario).approximate == false);
   scenario.gpus.activation_checkpointing = true;
-  CHECK(summarise(scenario).approximate == 1);
+  CHECK(summarise(scenario).approximate == true);
   scenario.strategy.capacity_factor = 0;
-  CHECK(summarise(scenario).approximate == 0);
+  CHECK(summarise(scenario).approximate == false);
 }
 
 TEST_CASE("expert parallelism: dense gradients and the router's are averaged in every step, experts' never") {
