@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"

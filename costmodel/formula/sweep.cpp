@@ -130,10 +130,12 @@ void evaluate(const SweepContext& context, const Configuration& configuration, O
     const double gpu_bytes = bytes_of_fullest_gpu(site.site, load);
     const double available = site.site.gpus.gpu_memory_bytes;
     const double full = gpu_bytes * fullness(1, available);
-    if (full > fullest) outcome.memory_bytes_per_gpu = gpu_bytes;
-    if (full > fullest) outcome.memory_bytes_per_site = bytes_of_fullest_site(site.site, load);
-    if (full > fullest) outcome.gpu_memory_bytes = available;
-    fullest = std::max(fullest, full);
+    if (full > fullest) {
+      outcome.memory_bytes_per_gpu = gpu_bytes;
+      outcome.memory_bytes_per_site = bytes_of_fullest_site(site.site, load);
+      outcome.gpu_memory_bytes = available;
+      fullest = full;
+    }
 
     const auto step = [&](double sequences) {
       load.sequences = sequences;
@@ -153,13 +155,12 @@ void evaluate(const SweepContext& context, const Configuration& configuration, O
     mean_steps.push_back(between(step(std::floor(own_sequences)), step(std::ceil(own_sequences)), rest));
     const bool alike = context.sites.size() == 1 && !shares;
     const StepSeconds longest = alike ? step(std::ceil(mean_sequences)) : mean_steps.back();
-    const double longest_s = longest.step_s();
     outer_steps_s.push_back(site.step_factor * outer_step_seconds(site.site, load, wire));
-    if (longest_s > slowest_s) slowest_outer_step_s = outer_steps_s.back();
-    if (longest_s > slowest_s) slowest_step.gradients_s = longest.gradients_s;
-    if (longest_s > slowest_s) slowest_step.forward_s = longest.forward_s;
-    if (longest_s > slowest_s) slowest_step.optimizer_s = longest.optimizer_s;
-    slowest_s = std::max(slowest_s, longest_s);
+    if (longest.step_s() > slowest_s) {
+      slowest_step = longest;
+      slowest_outer_step_s = outer_steps_s.back();
+      slowest_s = longest.step_s();
+    }
   }
   const double share = configuration.bandwidth_efficiency * configuration.free_share;
   LinkSets links;

@@ -23,8 +23,7 @@ struct Axes {
   double tokens;
   double global_batch_sequences;
   double gpus_per_site;
-  double
-      bytes_per_element;  // mean bytes of an element of a gradient, pseudo-gradient or activation on the wire
+  double bytes_per_element;  // mean, of a gradient, pseudo-gradient or activation on the wire
 };
 
 /// The collective of all-reduces, and the number of regions if it is hierarchical.

@@ -24,6 +24,26 @@ costmodel::Scenario random_experts() {
   return scenario;
 }
 
+/// Checks that a run which is resumed after two rounds ends in the bits of one that was not interrupted.
+void check_resumed(const costmodel::Scenario& scenario, at::ScalarType dtype) {
+  const std::string directory = "/tmp/fomoe-gpu-checkpoints-" + std::to_string(::getpid());
+  Training whole(scenario, on_gpu(dtype));
+  whole.run(2);
+  {
+    Checkpoints checkpoints(directory, {});
+    checkpoints.save(whole.executor, 2);
+    checkpoints.wait();
+  }
+  whole.run();
+  Training resumed(scenario, on_gpu(dtype));
+  Checkpoints(directory, {}).load(resumed.executor, 2);
+  resumed.next_round = 2;
+  resumed.run();
+  for (const costmodel::NodeId node : whole.executor.hosted())
+    CHECK(at::equal(resumed.weights(node), whole.weights(node)));
+  (void)!std::system(("rm -r " + directory).c_str());
+}
+
 }  // namespace
 
 TEST_CASE("initial weights on a GPU have the bits of those on a CPU") {
@@ -60,25 +80,7 @@ TEST_CASE("a training on a GPU follows that on a CPU, with every content that me
 
 TEST_CASE(
     "a run that is resumed from a checkpoint on a GPU ends in the bits of one that was not interrupted") {
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    const std::string directory = "/tmp/fomoe-gpu-checkpoints-" + std::to_string(::getpid());
-    const costmodel::Scenario scenario = random_experts();
-    Training whole(scenario, on_gpu(dtype));
-    whole.run(2);
-    {
-      Checkpoints checkpoints(directory, {});
-      checkpoints.save(whole.executor, 2);
-      checkpoints.wait();
-    }
-    whole.run();
-    Training resumed(scenario, on_gpu(dtype));
-    Checkpoints(directory, {}).load(resumed.executor, 2);
-    resumed.next_round = 2;
-    resumed.run();
-    for (const costmodel::NodeId node : whole.executor.hosted())
-      CHECK(at::equal(resumed.weights(node), whole.weights(node)));
-    (void)!std::system(("rm -r " + directory).c_str());
-  }
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) check_resumed(random_experts(), dtype);
 }
 
 TEST_CASE("payloads in int8, int4 and top-k train on a GPU as on a CPU, all sites alike") {
@@ -120,22 +122,7 @@ TEST_CASE("with deterministic algorithms, long sequences too resume on a GPU to 
   costmodel::Scenario scenario = random_experts();
   scenario.model.sequence_length = 2048;
   scenario.workload.tokens = 12 * 8 * scenario.model.sequence_length;
-  const std::string directory = "/tmp/fomoe-gpu-deterministic-" + std::to_string(::getpid());
-  Training whole(scenario, on_gpu(at::kBFloat16));
-  whole.run(2);
-  {
-    Checkpoints checkpoints(directory, {});
-    checkpoints.save(whole.executor, 2);
-    checkpoints.wait();
-  }
-  whole.run();
-  Training resumed(scenario, on_gpu(at::kBFloat16));
-  Checkpoints(directory, {}).load(resumed.executor, 2);
-  resumed.next_round = 2;
-  resumed.run();
-  for (const costmodel::NodeId node : whole.executor.hosted())
-    CHECK(at::equal(resumed.weights(node), whole.weights(node)));
-  (void)!std::system(("rm -r " + directory).c_str());
+  check_resumed(scenario, at::kBFloat16);
   use_deterministic_algorithms(false);
 }
 
