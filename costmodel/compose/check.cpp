@@ -4,7 +4,7 @@
 #include <string>
 
 #include "costmodel/compose/composition.hpp"
-#include "costmodel/compute/site_times.hpp"
+#include "costmodel/compute/compute_times.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/method.hpp"
@@ -186,8 +186,7 @@ void check(const Scenario& scenario) {
   check_batch_shares(scenario, *method);
   check_policy(scenario, *method);
   check_traffic(scenario, *method);
-  // Rejects a profile of another model or batch.
-  check_each_site(scenario, [&](int site) { (void)site_compute_times(scenario, site); });
+  check_each_site(scenario, [&](int site) { check_profile(AtSite(scenario, site)); });
 }
 
 }  // namespace fomoe::costmodel

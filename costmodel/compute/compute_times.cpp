@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "costmodel/compute/site_step.hpp"
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/model/flops.hpp"
@@ -35,80 +36,64 @@ void check_same_model(const Scenario& scenario, const StepProfile& profile) {
                    "fomoe-train profile --scenario S.toml --output P.json");
 }
 
-ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compute, double sequences) {
+void state_profile(const Scenario& scenario, const ProfiledCompute& compute, const SiteStep& step,
+                   double sequences, std::vector<Provenance>& provenance) {
   const StepProfile& profile = compute.profile;
   const SiteGpus& gpus = scenario.gpus;
-  check_same_model(scenario, profile);
-  const StepEstimate step = estimate_step(profile, compute.micro_batch_sequences, local_experts(scenario),
-                                          scenario.strategy.skip_token);
-  ComputeTimes times;
-  const double repeated = repeats_forward(scenario) ? executed_again(scenario) : 0;
   const bool together = executed_together(profile);
-  const auto gradients_s = [&](double accumulation_s) {
-    return profiled_gradients_s(
-        sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
-        profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s, repeated),
-        accumulation_s);
-  };
-  times.gradients_s = gradients_s(step.accumulation_s);
-  times.forward_s = forward_share(step.micro_batch, repeated) * gradients_s(0);
-  times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(scenario);
-  const SiteModel site = site_model(scenario);
-  if (site.shards_all_gpus && !together) times.optimizer_s /= sharded_degree(site, site_load(scenario, 0));
-  times.provenance = step_provenance(profile, step.extrapolated);
-  if (times.gradients_s > gradients_s(0))
-    times.provenance.push_back(
-        {"sums over micro-batches", times.provenance.front().origin,
+  provenance = step_provenance(profile, step.profiled.extrapolated);
+  const bool sums = step.profiled.accumulation_s > 0 && sequences / gpus.count > step.micro_batch_sequences;
+  if (sums)
+    provenance.push_back(
+        {"sums over micro-batches", provenance.front().origin,
          "the time to add a micro-batch's gradients to those of the step, from the profile"});
   if (together && gpus.count != profile.origin->gpus) {
-    times.provenance.push_back({"communication inside a site", Origin::assumed,
-                                "as among the " + std::to_string(profile.origin->gpus) +
-                                    " GPUs that executed the timed steps, although a site has " +
-                                    std::to_string(gpus.count)});
+    provenance.push_back({"communication inside a site", Origin::assumed,
+                          "as among the " + std::to_string(profile.origin->gpus) +
+                              " GPUs that executed the timed steps, although a site has " +
+                              std::to_string(gpus.count)});
   }
   if (!together && gpus.tensor_parallel * gpus.pipeline_parallel > 1) {
-    times.provenance.push_back({"step time of a model-parallel shard", Origin::assumed,
-                                "the measured step time ÷ (tensor_parallel · pipeline_parallel)"});
+    provenance.push_back({"step time of a model-parallel shard", Origin::assumed,
+                          "the measured step time ÷ (tensor_parallel · pipeline_parallel)"});
   }
   if (!together && gpus.sharded > 1)
-    times.provenance.push_back(
+    provenance.push_back(
         {"optimiser time of a shard", Origin::assumed, "the measured optimiser time ÷ sharded"});
-  if (repeated > 0)
-    times.provenance.push_back(
+  if (step.repeated > 0)
+    provenance.push_back(
         {"recomputation", Origin::assumed,
          "the measured forward time, a second time, without the unembedding's share of the FLOPs"});
-  return times;
 }
 
-ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, double sequences) {
-  const double flops = executed_per_model_flops(scenario) * flops_per_token(scenario).total();
-  ComputeTimes times;
-  times.gradients_s = assumed_gradients_s(
-      flops, sequences * static_cast<double>(scenario.model.sequence_length), device.share_of_peak(),
-      device.peak_flops, static_cast<double>(scenario.gpus.count));
-  times.forward_s = forward_share(executed_again(scenario)) * times.gradients_s;
-  times.provenance.push_back(
-      {"step time", Origin::assumed,
-       device.mfu > 0
-           ? "model FLOPs ÷ (MFU · peak), which includes recomputation and all communication inside "
-             "a site"
-           : "executed FLOPs ÷ (kernel efficiency · peak), plus communication inside a site"});
-  return times;
+std::vector<Provenance> step_time_provenance(const Scenario& scenario, const SiteStep& step,
+                                             double sequences) {
+  std::vector<Provenance> provenance;
+  if (step.from == SiteStep::From::profiled) {
+    state_profile(scenario, std::get<ProfiledCompute>(scenario.compute), step, sequences, provenance);
+  } else if (step.from == SiteStep::From::given) {
+    provenance.push_back({"step time", Origin::assumed,
+                          scenario.gpus.count == 1
+                              ? "given in the scenario"
+                              : "given in the scenario for all GPUs of a site together"});
+  } else {
+    provenance.push_back(
+        {"step time", Origin::assumed,
+         step.device.mfu > 0
+             ? "model FLOPs ÷ (MFU · peak), which includes recomputation and all communication inside "
+               "a site"
+             : "executed FLOPs ÷ (kernel efficiency · peak), plus communication inside a site"});
+  }
+  return provenance;
 }
 
-// Adds the communication among the GPUs of a site; the report names each part.
-void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& times) {
+// Names each part of the communication among the GPUs of a site.
+void state_intra_site(const Scenario& scenario, const IntraSiteSeconds& seconds,
+                      std::vector<Provenance>& provenance) {
   const SiteGpus& gpus = scenario.gpus;
   if (gpus.count == 1) return;
-  const IntraSiteSeconds seconds =
-      intra_site_seconds(site_model(scenario), site_load(scenario, sequences), times.gradients_s);
-  times.intra_site = seconds;
-  // Both passes grow by the same factor.
-  times.forward_s *= 1 + seconds.before_optimizer() / times.gradients_s;
-  times.gradients_s += seconds.before_optimizer();
-  times.optimizer_s += seconds.updated_weights;
   const auto state = [&](const char* name, double value, const char* formula) {
-    if (value > 0) times.provenance.push_back({name, Origin::computed, formula});
+    if (value > 0) provenance.push_back({name, Origin::computed, formula});
   };
   state("gradients inside a site", seconds.gradients,
         "2 B · [(z−1)/z + 2(r−1)/(r·z)] of a GPU's parameters ÷ intra_site_bandwidth, not overlapped");
@@ -123,37 +108,32 @@ void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& ti
   state("transfers between pipeline stages", seconds.stages, "2 · 2 B · tokens · d_model");
   state("pipeline bubble", seconds.bubble, "(p−1)/micro-batches of the time of all micro-batches");
   if (gpus.intra_site_bytes_per_s == 0) {
-    times.provenance.push_back({"communication inside a site", Origin::assumed,
-                                "0 s, because compute.intra_site_bandwidth is not given"});
+    provenance.push_back({"communication inside a site", Origin::assumed,
+                          "0 s, because compute.intra_site_bandwidth is not given"});
   }
   const bool counts_micro_batches = gpus.pipeline_parallel > 1 || (gpus.sharded > 1 && gpus.zero_stage == 3);
   if (counts_micro_batches && micro_batch_sequences(scenario) == 0) {
-    times.provenance.push_back(
+    provenance.push_back(
         {"micro-batch", Origin::assumed, "1 sequence, because compute.micro_batch_sequences is not given"});
   }
 }
 
-// Adds the outer step and, if the step time does not include it, AdamW.
-void add_state_updates(const Scenario& scenario, double sequences, ComputeTimes& times) {
-  const SiteModel model = site_model(scenario);
+// States the outer step and, if the step time does not include it, AdamW.
+void state_updates(const Scenario& scenario, const SiteModel& model, const WireBytes& wire,
+                   bool includes_optimizer, std::vector<Provenance>& provenance) {
   const bool no_outer_state = model.outer_bytes_per_parameter == 0;
-  const bool needs_adam = !includes_optimizer(scenario);
   const bool measured = model.outer_step_s_per_parameter > 0;
   if (scenario.gpus.memory_bytes_per_s == 0 && !measured) {
     const char* why = "0 s, because compute.memory_bandwidth is not given";
-    if (!no_outer_state) times.provenance.push_back({"outer step time", Origin::assumed, why});
-    if (needs_adam) times.provenance.push_back({"inner optimiser", Origin::assumed, why});
+    if (!no_outer_state) provenance.push_back({"outer step time", Origin::assumed, why});
+    if (!includes_optimizer) provenance.push_back({"inner optimiser", Origin::assumed, why});
     return;
   }
   if (measured && !scenario.network.payload_bytes_per_s)
-    times.provenance.push_back({"encoding of payloads", Origin::assumed,
-                                "0 s: the profile has no rate of payloads in this format, and "
-                                "network_model.payload_rate is not given"});
-  const SiteLoad load = site_load(scenario, sequences);
+    provenance.push_back({"encoding of payloads", Origin::assumed,
+                          "0 s: the profile has no rate of payloads in this format, and "
+                          "network_model.payload_rate is not given"});
   if (!no_outer_state) {
-    const WireBytes wire{format_of(scenario.strategy, Content::pseudo_gradient).bytes_per_element(),
-                         format_of(scenario.strategy, Content::parameter).bytes_per_element()};
-    times.outer_step_s = outer_step_seconds(model, load, wire);
     std::string text = measured ? "seconds per parameter of an outer step with Nesterov momentum, from the "
                                   "profile, times parameters of a GPU"
                                 : std::to_string(std::lround(outer_step_bytes(model, wire))) +
@@ -162,17 +142,12 @@ void add_state_updates(const Scenario& scenario, double sequences, ComputeTimes&
     if (scenario.gpus.outer_state_on == OuterStateOn::host)
       text += ", and the outer state, to the GPU and back, ÷ host_bandwidth (" +
               std::to_string(std::lround(scenario.gpus.host_bytes_per_s / 1e9)) + " GB/s)";
-    times.provenance.push_back({"outer step time", measured ? Origin::measured : Origin::computed, text});
+    provenance.push_back({"outer step time", measured ? Origin::measured : Origin::computed, text});
   }
-  if (needs_adam) {
-    const Fixed fixed = fixed_of(scenario);
-    times.optimizer_s += adam_seconds(model, load, fixed.dense_elements,
-                                      fixed.expert_elements * effective_overlap(scenario) / scenario.sites());
-    times.provenance.push_back(
-        {"inner optimiser", Origin::computed,
-         std::to_string(std::lround(optimizer_bytes(model.moment_bytes_per_parameter))) +
-             " B per parameter of a GPU ÷ memory_bandwidth"});
-  }
+  if (!includes_optimizer)
+    provenance.push_back({"inner optimiser", Origin::computed,
+                          std::to_string(std::lround(optimizer_bytes(model.moment_bytes_per_parameter))) +
+                              " B per parameter of a GPU ÷ memory_bandwidth"});
 }
 
 }  // namespace
@@ -252,28 +227,38 @@ double work_s(const ComputeTimes& times, Work work) {
   return 0;
 }
 
+void check_profile(const Scenario& scenario) {
+  const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
+  if (profiled == nullptr) return;
+  check_same_model(scenario, profiled->profile);
+  (void)estimate_step(profiled->profile, profiled->micro_batch_sequences, local_experts(scenario),
+                      scenario.strategy.skip_token);
+}
+
 ComputeTimes compute_times(const Scenario& scenario, double sequences) {
+  check_profile(scenario);
+  const Fixed fixed = fixed_of(scenario);
+  const SiteModel model = site_model(scenario);
+  const SiteLoad load = site_load(scenario, sequences);
+  const SiteStep step =
+      site_step(scenario, fixed, effective_overlap(scenario) / static_cast<double>(scenario.sites()));
+  const WireBytes wire = wire_bytes(scenario.strategy);
   ComputeTimes times;
-  if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
-    times = from_profile(scenario, *profiled, sequences);
-  } else if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
-    times.forward_s = forward_share(executed_again(scenario)) * given->seconds;
-    times.gradients_s = given->seconds;  // the whole step: the optimiser's part is unknown
-    times.provenance.push_back({"step time", Origin::assumed,
-                                scenario.gpus.count == 1
-                                    ? "given in the scenario"
-                                    : "given in the scenario for all GPUs of a site together"});
-  } else {
-    times = from_device(scenario, std::get<AssumedDevice>(scenario.compute), sequences);
-  }
-  if (adds_communication(scenario)) add_intra_site(scenario, sequences, times);
+  const StepSeconds seconds = step_seconds(step, model, load, &times.intra_site);
+  times.gradients_s = seconds.gradients_s;
+  times.forward_s = seconds.forward_s;
+  times.optimizer_s = seconds.optimizer_s;
+  times.outer_step_s = outer_step_seconds(model, load, wire);
+
+  times.provenance = step_time_provenance(scenario, step, sequences);
+  if (step.adds_communication) state_intra_site(scenario, times.intra_site, times.provenance);
   const Method* method = scenario.strategy.method;
   if (method->inside_step != nullptr && method->inside_step(scenario) &&
-      !std::holds_alternative<ProfiledCompute>(scenario.compute))
+      step.from != SiteStep::From::profiled)
     times.provenance.push_back(
         {"forward pass", Origin::assumed, "a third of the step: 2 of the 6 FLOPs per parameter and token"});
   times.provenance.insert(times.provenance.end(), scenario.catalogue.begin(), scenario.catalogue.end());
-  add_state_updates(scenario, sequences, times);
+  state_updates(scenario, model, wire, step.includes_optimizer, times.provenance);
   return times;
 }
 

@@ -63,6 +63,9 @@ std::optional<Efficiency> step_efficiency(const Scenario& scenario, double seque
 /// Seconds that a site takes for one unit of `work`.
 double work_s(const ComputeTimes& times, Work work);
 
+/// Throws InputError if the profile of the scenario's site does not fit its model or batch.
+void check_profile(const Scenario& scenario);
+
 /// Computation times of a node that trains on `sequences` sequences in each optimiser step. Throws InputError
 /// if the profile does not fit the scenario's model or batch.
 ComputeTimes compute_times(const Scenario& scenario, double sequences);

@@ -3,13 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/plan/building_blocks.hpp"
+
 namespace fomoe::costmodel {
+
+WireBytes wire_bytes(const Strategy& strategy) {
+  return {format_of(strategy, Content::pseudo_gradient).bytes_per_element(),
+          format_of(strategy, Content::parameter).bytes_per_element()};
+}
 
 double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const WireBytes& wire) {
   const SiteGpus& gpus = model.gpus;
   const double state = model.outer_bytes_per_parameter;
-  double seconds = state > 0 ? model.outer_step_s_per_parameter : 0;
-  if (model.outer_step_s_per_parameter == 0) {
+  if (state == 0) return 0.0;
+  double seconds = model.outer_step_s_per_parameter;
+  if (seconds == 0) {
     if (gpus.memory_bytes_per_s == 0) return 0.0;
     seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
   }

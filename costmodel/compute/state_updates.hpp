@@ -23,6 +23,8 @@ struct WireBytes {
   double difference, parameter;
 };
 
+WireBytes wire_bytes(const Strategy& strategy);
+
 /// Bytes that an outer step moves in the memory of a GPU, per parameter: the pseudo-gradient, the outer state
 /// (read and written once), the update, and the payloads, which are encoded from 4 B per element and decoded
 /// to 4 B. A pair of payloads is one that is encoded and one that is decoded.
@@ -38,7 +40,8 @@ inline double updated_parameters(const SiteModel& model, const SiteLoad& load) {
   return (held.dense + held.experts) * load.kept_share / sharded_degree(model, load);
 }
 
-/// Seconds of an outer step; 0 if it was not measured and the memory bandwidth is unknown. A measured one
+/// Seconds of an outer step; 0 without outer state, and if it was not measured and the memory bandwidth is
+/// unknown. A measured one
 /// does not include payloads, which a measured rate has.
 double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const WireBytes& wire);
 

@@ -6,6 +6,7 @@
 
 #include "costmodel/compose/extra_traffic.hpp"
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/each_path.hpp"
 
@@ -14,12 +15,6 @@ namespace fomoe::costmodel {
 FormulaLimits limits_of(const Scenario& scenario) {
   return {!not_in_closed_form(scenario).empty(), platforms::links_differ(scenario.platform),
           steps_differ(scenario), !std::holds_alternative<GivenStepTime>(scenario.compute)};
-}
-
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links& links) {
-  return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() &&
-         represents_sites(summary, platforms::links_differ(scenario.platform), step_times_differ(scenario),
-                          downlinks_slower(links));
 }
 
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
@@ -52,8 +47,36 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
   return notes;
 }
 
-std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        const Links& links, double updates_s, double round_s) {
+namespace {
+
+bool unequal(const Resolved& resolved) {
+  return steps_unequal(resolved.links.limits, resolved.counts.mean_sequences);
+}
+
+bool drifts(const Resolved& resolved) {
+  return updates_drift(unequal(resolved), resolved.updates_s(), resolved.times.round.duration_s);
+}
+
+bool represented(const Resolved& resolved) {
+  return represents_sites(resolved.plan, resolved.links.limits.links_differ, unequal(resolved),
+                          downlinks_slower(resolved.links.sets.all));
+}
+
+}  // namespace
+
+bool represents_sites(const Scenario& scenario, const Resolved& resolved) {
+  return scenario.platform.changes.empty() && scenario.platform.shared_links.empty() && represented(resolved);
+}
+
+bool approximates(const Resolved& resolved) {
+  return resolved.links.limits.leaves_out || resolved.plan.approximate ||
+         steps_of_short_last_round(resolved.plan, resolved.counts.axes.local_steps) > 0 ||
+         uneven_ports_differ(resolved.plan, resolved.links.sets.all) || drifts(resolved) ||
+         !represented(resolved);
+}
+
+std::vector<std::string> approximations(const Scenario& scenario, const Resolved& resolved) {
+  const PlanSummary& summary = resolved.plan;
   std::vector<std::string> notes = not_in_closed_form(scenario);
   const auto local_steps = scenario.strategy.local_steps;
   const double last = steps_of_short_last_round(summary, static_cast<double>(local_steps));
@@ -67,12 +90,12 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
         "the closed form takes fragments, rounds of steps or micro-batches as equal and consecutive, but "
         "here "
         "they differ or overlap; simulate the scenario instead");
-  if (updates_drift(step_times_differ(scenario), updates_s, round_s))
+  if (drifts(resolved))
     notes.emplace_back(
         "the closed form takes steps and the updates after transfers from the site with the longest steps, "
         "but "
         "both differ between sites; simulate the scenario instead");
-  if (uneven_ports_differ(summary, links))
+  if (uneven_ports_differ(summary, resolved.links.sets.all))
     notes.emplace_back(
         "the closed form takes the slower of uplinks and downlinks for all transfers, but "
         "experts with unequal loads use one of them more than the other; simulate the scenario instead");
@@ -80,7 +103,7 @@ std::vector<std::string> approximations(const Scenario& scenario, const PlanSumm
     notes.emplace_back(
         "the closed form is a lower bound of this schedule, in which one wait delays others; simulate the "
         "scenario instead");
-  else if (!represents_sites(scenario, summary, links))
+  else if (!represents_sites(scenario, resolved))
     notes.emplace_back(
         "the closed form takes the slowest links of the platform for all transfers and lets all sites wait "
         "for the slowest one, since the method's transfers have no formula for sites that differ; simulate "
@@ -117,14 +140,6 @@ double steps_of_short_last_round(const PlanSummary& summary, double local_steps)
     return stage.shown_at_end || stage.hidden_steps > 0;
   });
   return hides && steps < local_steps ? steps : 0;
-}
-
-bool approximates(const FormulaLimits& limits, const PlanSummary& summary, const Links& links,
-                  double local_steps, double mean_sequences, double updates_s, double round_s) {
-  const bool unequal = steps_unequal(limits, mean_sequences);
-  return limits.leaves_out || summary.approximate || steps_of_short_last_round(summary, local_steps) > 0 ||
-         uneven_ports_differ(summary, links) || updates_drift(unequal, updates_s, round_s) ||
-         !represents_sites(summary, limits.links_differ, unequal, downlinks_slower(links));
 }
 
 }  // namespace fomoe::costmodel

@@ -64,24 +64,6 @@ inline bool uneven_ports_differ(const PlanSummary& summary, const Links& links) 
   return summary.uneven_ports && links.uplink_bytes_per_s != links.downlink_bytes_per_s;
 }
 
-/// Whether the closed form only approximates a configuration, as approximations() says. `updates_s` and
-/// `round_s` are the durations of updates_after_transfers_s() and of the mean round.
-bool approximates(const FormulaLimits& limits, const PlanSummary& summary, const Links& links,
-                  double local_steps, double mean_sequences, double updates_s, double round_s);
-
-/// Whether the closed form represents the sites of a scenario. Links must not change either, and no paths may
-/// share a backbone.
-bool represents_sites(const Scenario& scenario, const PlanSummary& summary, const Links& links);
-
-/// What the closed form does not model although the scenario asks for it, a sentence each, for all values of
-/// the axes.
+/// What the closed form does not model although the scenario asks for it, a sentence each.
 std::vector<std::string> not_in_closed_form(const Scenario& scenario);
-/// The same, and what the formula of the scenario's method only approximates. None: the closed form is exact
-/// for equal sites, and its wall clock was within 2 % of the simulation for drawn links that differ. If 1 <
-/// O_e < M, it is within 1 % for equal sites, because all-reduces of different lengths run at the same time.
-/// `links` are those of the whole platform; the durations are those of updates_after_transfers_s() and of the
-/// mean round.
-std::vector<std::string> approximations(const Scenario& scenario, const PlanSummary& summary,
-                                        const Links& links, double updates_s, double round_s);
-
 }  // namespace fomoe::costmodel

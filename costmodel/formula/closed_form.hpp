@@ -1,5 +1,9 @@
 // Wall clock by formula: the specification of the simulator for fluid links.
 #pragma once
+#include <string>
+
+#include "costmodel/compute/site_times.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
 
@@ -12,5 +16,12 @@ namespace fomoe::costmodel {
 /// transfers that run at the same time, and t_stage is its duration. `hidden` is the compute time that can
 /// hide the stage.
 RunReport closed_form(const Scenario& scenario);
+
+/// The slowest port of the platform, by name: "uplink of paris".
+std::string slowest_port(const platforms::Platform& platform);
+
+/// Times of a step at the site whose steps take longest, with all that slows it down, and what they follow
+/// from.
+ComputeTimes slowest_times(const Scenario& scenario, const Resolved& resolved);
 
 }  // namespace fomoe::costmodel

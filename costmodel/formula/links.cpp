@@ -146,21 +146,25 @@ double star_s(const Platform& platform, double out_bytes, double back_bytes) {
   return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
 }
 
-LinkSets link_sets(const Scenario& scenario, const Platform& platform) {
+LinkSets link_sets(const Scenario& scenario) {
+  const NetworkModel& network = scenario.network;
+  const double share = network.bandwidth_efficiency * free_share(network);
+  const Platform& raw = scenario.platform;
   LinkSets sets;
-  if (const auto rate = scenario.network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
+  if (const auto rate = network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
   sets.all = {platforms::kUnlimited, platforms::kUnlimited, platforms::kUnlimited, 0};
-  for (int i = 0; i < platform.size(); ++i) {
-    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
-    sets.all.uplink_bytes_per_s = std::min(sets.all.uplink_bytes_per_s, site.uplink_bytes_per_s);
-    sets.all.downlink_bytes_per_s = std::min(sets.all.downlink_bytes_per_s, site.downlink_bytes_per_s);
+  for (const platforms::Site& site : raw.sites) {
+    sets.all.uplink_bytes_per_s = std::min(sets.all.uplink_bytes_per_s, share * site.uplink_bytes_per_s);
+    sets.all.downlink_bytes_per_s =
+        std::min(sets.all.downlink_bytes_per_s, share * site.downlink_bytes_per_s);
   }
-  platforms::each_path(platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
-    sets.all.path_bytes_per_s = std::min(sets.all.path_bytes_per_s, path.bandwidth_bytes_per_s);
-    sets.all.latency_s = std::max(sets.all.latency_s, path.latency_s);
+  platforms::each_path(raw, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
+    sets.all.path_bytes_per_s = std::min(sets.all.path_bytes_per_s, share * path.bandwidth_bytes_per_s);
+    sets.all.latency_s = std::max(sets.all.latency_s, network.latency_factor * path.latency_s);
   });
-  if (!platforms::links_differ(platform)) return sets;
-  sets.sites = std::make_shared<const Platform>(platform);
+  if (!platforms::links_differ(raw)) return sets;
+  sets.sites = std::make_shared<const Platform>(effective_platform(raw, network));
+  const Platform& platform = *sets.sites;
   std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));
   std::iota(ring.begin(), ring.end(), 0);
   RingOrders(scenario).apply(ring);
@@ -183,6 +187,21 @@ double stage_s(const Stage& stage, const Links& links) {
          stage.out_share * one_way_s(links.uplink_bytes_per_s, links.downlink_bytes_per_s);
 }
 
+namespace {
+
+double known_exchange_s(const LinkSets& sets, double steps, double pair_bytes) {
+  constexpr std::size_t kMostKept = 16;
+  for (const LinkSets::Exchange& known : sets.exchanges) {
+    if (known.steps == steps && known.pair_bytes == pair_bytes) return known.seconds;
+  }
+  if (sets.exchanges.size() == kMostKept) sets.exchanges.clear();
+  const double seconds = direct_exchange_s(*sets.sites, steps, pair_bytes);
+  sets.exchanges.push_back({steps, pair_bytes, seconds});
+  return seconds;
+}
+
+}  // namespace
+
 double sending_s(const Stage& stage, const LinkSets& sets) {
   if (sets.sites == nullptr || stage.between == Between::any) return stage_s(stage, sets.all);
   if (stage.between == Between::ring) {
@@ -190,9 +209,9 @@ double sending_s(const Stage& stage, const LinkSets& sets) {
     for (const Links& hop : sets.ring) longest_s = std::max(longest_s, stage_s(stage, hop));
     return longest_s;
   }
-  const double bytes = stage.pair_bytes / sets.share;
+  const double bytes = stage.pair_bytes;
   return stage.between == Between::pairs
-             ? direct_exchange_s(*sets.sites, stage.latency_hops, bytes / std::max(1.0, stage.latency_hops))
+             ? known_exchange_s(sets, stage.latency_hops, bytes / std::max(1.0, stage.latency_hops))
              : star_s(*sets.sites, stage.out_share * bytes, (1 - stage.out_share) * bytes);
 }
 

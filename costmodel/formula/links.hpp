@@ -24,10 +24,13 @@ struct Links {
 struct LinkSets {
   Links all;                // the slowest ports and path and the longest latency of the platform
   std::vector<Links> ring;  // hops of the ring that may decide how long it takes
-  /// The sites, whose rates are to be multiplied by `share`.
-  std::shared_ptr<const platforms::Platform> sites;
-  double share = 1;
+  std::shared_ptr<const platforms::Platform> sites;  // with payload rates
   double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
+  /// Direct exchanges that were computed over these sites: rows of a sweep repeat them.
+  struct Exchange {
+    double steps, pair_bytes, seconds;
+  };
+  mutable std::vector<Exchange> exchanges = {};
 };
 
 /// Seconds in which sites prepare the payloads of a stage before they send them, one step after another. In a
@@ -64,8 +67,8 @@ inline double stage_s(const Stage& stage, const LinkSets& sets) {
   return sending + preparation_s(stage, sets.payload_s_per_byte);
 }
 
-/// The links of the platform, whose rates must be those of payload (effective_platform) if the result shall
-/// be. Links that cannot decide a stage, because others are slower in every respect, are left out.
-LinkSets link_sets(const Scenario& scenario, const platforms::Platform& platform);
+/// The links of the scenario's platform, with payload rates (effective_platform). Links that cannot decide a
+/// stage, because others are slower in every respect, are left out.
+LinkSets link_sets(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "costmodel/compose/check.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "platforms/support/input_error.hpp"
 
@@ -169,7 +169,7 @@ Sensitivities sensitivity(const Scenario& scenario) {
     std::vector<double> times_s;
     for (const Scenario& one : scenarios) {
       try {
-        times_s.push_back(closed_form_wall_clock_s(one));
+        times_s.push_back(resolve(one).wall_clock_s());
       } catch (const InputError&) {
         times_s.push_back(std::nan(""));
       }

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "costmodel/compute/step_variation.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/math/replicas.hpp"
 
@@ -22,7 +22,7 @@ Scenario with_compute(Scenario scenario, double factor) {
 
 /// Change of W if every step takes `factor` times as long.
 double compute_change_s(const Scenario& scenario, double factor) {
-  return closed_form_wall_clock_s(with_compute(scenario, factor)) - closed_form_wall_clock_s(scenario);
+  return resolve(with_compute(scenario, factor)).wall_clock_s() - resolve(scenario).wall_clock_s();
 }
 
 bool is_composed(const Scenario& scenario) {
@@ -66,14 +66,14 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
     }
   }
   const double p = variation.straggler_share, f = variation.straggler_factor;
-  const auto parts = closed_form_parts(scenario);
+  const Resolved resolved = resolve(scenario);
   // The variance of a product of independent factors with mean 1 is v₁ + v₂ + v₁·v₂. A step's own factor is
   // drawn once a step, and the straggler's once a step, round or run.
   const double mean = expected_step_factor(variation);
   const double of_step = drawn * drawn, of_straggler = (1 + p * (f * f - 1)) / (mean * mean) - 1;
-  const double steps = parts.summary.steps;
+  const double steps = resolved.plan.steps;
   const double decisions = variation.straggler_lasts == StragglerLasts::step    ? steps
-                           : variation.straggler_lasts == StragglerLasts::round ? parts.summary.rounds
+                           : variation.straggler_lasts == StragglerLasts::round ? resolved.plan.rounds
                                                                                 : 1;
   const double half =
       kNormal95 * std::sqrt(of_step * (1 + of_straggler) / steps + std::max(0.0, of_straggler) / decisions);
@@ -89,7 +89,7 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   Scenario later = scenario;
   later.platform.paths.change_all(
       [&](platforms::Path& path) { path.latency_s += jitter_s / scenario.network.latency_factor; });
-  const double latencies = (closed_form_wall_clock_s(later) - closed_form_wall_clock_s(scenario)) / jitter_s;
+  const double latencies = (resolve(later).wall_clock_s() - resolve(scenario).wall_clock_s()) / jitter_s;
   if (!(latencies > 0)) return;  // compute hides all latencies
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
   list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,
@@ -109,7 +109,7 @@ void add_queues(std::vector<Uncertainty>& list, const Scenario& scenario, double
       });
   }
   if (longest_s == 0) return;
-  const double more_s = closed_form_wall_clock_s(queued) - closed_form_wall_clock_s(scenario);
+  const double more_s = resolve(queued).wall_clock_s() - resolve(scenario).wall_clock_s();
   list.push_back({"queues of uplinks", "s", 0, longest_s, answer_s, answer_s + more_s, "closed-form",
                   "every latency that a run waits for is longer by the sender's queue; lost packets and late "
                   "acknowledgements are not included"});
@@ -119,7 +119,7 @@ void add_queues(std::vector<Uncertainty>& list, const Scenario& scenario, double
 
 std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s) {
   std::vector<Uncertainty> list;
-  const AtSite slowest(scenario, closed_form_parts(scenario).slowest_site);
+  const AtSite slowest(scenario, static_cast<int>(resolve(scenario).times.slowest));
   add_measured_steps(list, scenario, slowest, answer_s);
   add_varying_steps(list, scenario, slowest, answer_s);
   add_jitter(list, scenario, answer_s);

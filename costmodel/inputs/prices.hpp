@@ -31,6 +31,7 @@ struct Prices {
   std::string as_of;              // "2026-01-15"; empty if not stated
   std::vector<SitePrices> sites;  // in the order of the platform's sites
   std::vector<Provenance> provenance;
+  bool of_all_sites = false;  // whether every site pays the same, whatever its name
 };
 
 }  // namespace fomoe::costmodel

@@ -103,6 +103,7 @@ struct Workload {
   std::int64_t global_batch_sequences = 0;  // sequences per optimiser step, all sites together
   /// Relative parts of the batch, one for each site; empty: equal parts.
   std::vector<double> batch_shares = {};
+  bool batch_in_tokens = false;  // the scenario gives the tokens of a batch instead of its sequences
 };
 
 struct Strategy {

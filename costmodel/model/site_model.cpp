@@ -128,20 +128,26 @@ SiteModel site_model(const Scenario& scenario) {
   return model;
 }
 
+void set_rates(SiteModel& model, const SiteGpus& gpus) {
+  model.gpus.intra_site_bytes_per_s = gpus.intra_site_bytes_per_s;
+  model.gpus.memory_bytes_per_s = gpus.memory_bytes_per_s;
+  model.gpus.host_bytes_per_s = gpus.host_bytes_per_s;
+}
+
 SiteLoad site_load(const Scenario& scenario, double sequences) {
-  const Fixed fixed = fixed_of(scenario);
+  return site_load(scenario, sequences, site_model(scenario), fixed_of(scenario), axes_of(scenario));
+}
+
+SiteLoad site_load(const Scenario& scenario, double sequences, const SiteModel& model, const Fixed& fixed,
+                   const Axes& axes) {
   SiteLoad load{};
   load.gpus = scenario.gpus.count;
-  load.executed_experts =
-      executed_experts(site_model(scenario), static_cast<double>(local_experts(scenario)));
+  load.executed_experts = executed_experts(model, static_cast<double>(local_experts(scenario)));
   load.sequences = sequences;
-  load.gradient_bytes = gradient_bytes(
-      site_model(scenario),
-      std::ceil(static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites()) /
-          scenario.gpus.count);
-  const double sites = scenario.sites();
-  keep(load, residency_of(*scenario.strategy.method, scenario.strategy.sharding), fixed, axes_of(scenario),
-       effective_overlap(scenario) / sites);
+  load.gradient_bytes =
+      gradient_bytes(model, std::ceil(axes.global_batch_sequences / axes.sites) / load.gpus);
+  keep(load, residency_of(*scenario.strategy.method, scenario.strategy.sharding), fixed, axes,
+       axes.expert_overlap / axes.sites);
   return load;
 }
 

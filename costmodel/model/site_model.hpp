@@ -2,6 +2,7 @@
 // the same in every row of a sweep; SiteLoad varies by row.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
@@ -33,6 +34,9 @@ struct SiteModel {
 };
 SiteModel site_model(const Scenario& scenario);
 
+/// Sets the rates of the GPUs, which affect times but neither counts nor memory.
+void set_rates(SiteModel& model, const SiteGpus& gpus);
+
 struct SiteLoad {
   double gpus;
   /// Numbers of parameters of one replica. Without skip-token, `experts` includes the router.
@@ -61,6 +65,9 @@ inline double executed_experts(const SiteModel& model, double local_experts) {
 }
 
 SiteLoad site_load(const Scenario& scenario, double sequences);
+/// The same, with what site_model(), fixed_of() and axes_of() return.
+SiteLoad site_load(const Scenario& scenario, double sequences, const SiteModel& model, const Fixed& fixed,
+                   const Axes& axes);
 
 /// Throws InputError if the parallel degrees do not fit the model or the GPU count.
 void check_site_gpus(const Scenario& scenario);

@@ -30,29 +30,49 @@ int all_gpus(const Scenario& scenario) {
   return gpus;
 }
 
+SiteCost& SiteCost::operator+=(const SiteCost& other) {
+  gpus += other.gpus;
+  egress += other.egress;
+  ports += other.ports;
+  energy += other.energy;
+  joules += other.joules;
+  return *this;
+}
+
+SiteCost site_cost(const Scenario& scenario, int site, double gpus, double sent_bytes, double duration_s,
+                   double busy_s) {
+  const auto index = static_cast<std::size_t>(site);
+  const std::optional<GpuPower>& power =
+      scenario.site_compute.empty() ? scenario.power : scenario.site_compute[index].power;
+  SiteCost cost;
+  if (power) cost.joules = energy_joules(*power, gpus, duration_s, std::min(busy_s, duration_s));
+  if (!scenario.prices) return cost;
+  const SitePrices& prices = scenario.prices->sites[index];
+  cost.gpus = gpu_price(prices, gpus, duration_s);
+  cost.egress = egress_price(prices.egress, sent_bytes, duration_s);
+  cost.ports = port_price(prices, duration_s);
+  cost.energy = prices.energy_price_per_joule * cost.joules;
+  return cost;
+}
+
 void add_cost(RunReport& report, const Scenario& scenario) {
   if (!scenario.prices && !scenario.power) return;
   const double duration_s = report.wall_clock_s;
   const auto rounds = static_cast<double>(report.round.count);
-  Cost cost;
-  double joules = 0;
+  SiteCost sum;
   for (std::size_t i = 0; i < report.sites.size(); ++i) {
     if (i > 0 && scenario.strategy.method->one_site) break;
     const SiteReport& site = report.sites[i];
-    const double busy_s = std::min(site.compute_s * rounds, duration_s);
-    const AtSite at(scenario, static_cast<int>(i));
-    const double gpus = at.scenario().gpus.count;
-    const std::optional<GpuPower>& power = at.scenario().power;
-    const double site_joules = power ? energy_joules(*power, gpus, duration_s, busy_s) : 0.0;
-    joules += site_joules;
-    if (!scenario.prices) continue;
-    const SitePrices& prices = scenario.prices->sites[i];
-    cost.gpu_cost += gpu_price(prices, gpus, duration_s);
-    cost.egress_cost += egress_price(prices.egress, site.bytes_sent, duration_s);
-    cost.port_cost += port_price(prices, duration_s);
-    cost.energy_cost += prices.energy_price_per_joule * site_joules;
+    const int index = static_cast<int>(i);
+    sum += site_cost(scenario, index, gpus_of_site(scenario, index).count, site.bytes_sent, duration_s,
+                     site.compute_s * rounds);
   }
-  cost.cost_total = cost.gpu_cost + cost.egress_cost + cost.port_cost + cost.energy_cost;
+  Cost cost;
+  cost.gpu_cost = sum.gpus;
+  cost.egress_cost = sum.egress;
+  cost.port_cost = sum.ports;
+  cost.energy_cost = sum.energy;
+  cost.cost_total = sum.total();
   if (scenario.prices) {
     cost.currency = scenario.prices->currency;
     cost.as_of = scenario.prices->as_of;
@@ -65,7 +85,7 @@ void add_cost(RunReport& report, const Scenario& scenario) {
              "whole months. Storage, interruptions of spot GPUs and staff are not included"});
   }
   if (scenario.power) {
-    cost.energy_kwh = joules / kJoulesPerKwh;
+    cost.energy_kwh = sum.joules / kJoulesPerKwh;
     report.provenance.push_back({"energy", Origin::computed,
                                  "GPU boards only, from the scenario's power, idle share and PUE; hosts and "
                                  "network are not included"});

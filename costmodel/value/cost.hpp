@@ -23,12 +23,16 @@ inline double port_price(const SitePrices& prices, double duration_s) {
   return prices.port_price_per_month * std::ceil(duration_s / kMonthSeconds);
 }
 
-/// Total price of one site.
-inline double site_price(const SitePrices& prices, double gpus, double sent_bytes, double duration_s,
-                         double joules) {
-  return gpu_price(prices, gpus, duration_s) + egress_price(prices.egress, sent_bytes, duration_s) +
-         port_price(prices, duration_s) + prices.energy_price_per_joule * joules;
-}
+/// Prices of a site's GPUs, egress, ports and energy, and the energy of its GPUs.
+struct SiteCost {
+  double gpus = 0, egress = 0, ports = 0, energy = 0, joules = 0;
+  [[nodiscard]] double total() const { return gpus + egress + ports + energy; }
+  SiteCost& operator+=(const SiteCost& other);
+};
+/// What a site with this index costs that sends `sent_bytes` and computes for `busy_s` of `duration_s`. A
+/// part is 0 if the scenario has no prices, or no power.
+SiteCost site_cost(const Scenario& scenario, int site, double gpus, double sent_bytes, double duration_s,
+                   double busy_s);
 
 /// GPUs of all sites that the method uses. They are billed and draw power, whether they compute or wait.
 int all_gpus(const Scenario& scenario);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/text/human.hpp"
 
@@ -63,7 +63,7 @@ ShownSensitivity closed_form_sensitivity(const costmodel::Scenario& scenario) {
 
 Engine brief_engine(const costmodel::Scenario& scenario) {
   Engine engine;
-  engine.simulated = !costmodel::closed_form_parts(scenario).exact();
+  engine.simulated = costmodel::approximates(costmodel::resolve(scenario));
   engine.options.most_flows = kBriefFlows;
   return engine;
 }

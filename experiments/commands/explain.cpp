@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "costmodel/compute/compute_times.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
@@ -48,7 +48,7 @@ std::string model_lines(const Scenario& scenario) {
   return text;
 }
 
-std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
+std::string traffic_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
   const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   const auto sites = static_cast<double>(scenario.sites());
   const auto overlap = static_cast<double>(costmodel::effective_overlap(scenario));
@@ -63,7 +63,7 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormP
                  fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
                              fixed.sparse_payloads ? "O_e − 1" : "2(O_e − 1)/O_e", overlap, overlap / sites),
                  fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
-  const costmodel::SentBytes& sent = parts.summary.sent;
+  const costmodel::SentBytes& sent = resolved.plan.sent;
   std::string names, numbers;
   for (const auto& [name, bytes] : {std::pair<const char*, double>{"dense", sent.dense},
                                     {"experts", sent.expert_sync},
@@ -80,20 +80,20 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormP
                          human_bytes(sent.total())});
 }
 
-std::string compute_lines(const costmodel::ClosedFormParts& parts) {
-  const costmodel::ComputeTimes& step = parts.slowest_times;
+std::string compute_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
+  const costmodel::ComputeTimes step = costmodel::slowest_times(scenario, resolved);
   std::string text = text_of({"a step of the slowest site", "forward and backward + optimiser",
                               fmt::format("{} + {}", seconds(step.gradients_s), seconds(step.optimizer_s)),
                               seconds(step.step_s())});
-  const double steps = parts.summary.steps / parts.summary.rounds;
+  const double steps = resolved.plan.steps / resolved.plan.rounds;
   return text + text_of({"compute of the mean round",
                          "steps per round · (share computed · forward and backward + share updated · "
                          "optimiser) + outer step",
                          fmt::format("{:.6g} · ({:.6g} · {} + {:.6g} · {}) + {}", steps,
-                                     parts.summary.compute_factor, seconds(step.gradients_s),
-                                     parts.summary.optimizer_factor, seconds(step.optimizer_s),
-                                     seconds(parts.summary.outer_steps_per_round * step.outer_step_s)),
-                         seconds(parts.round.slowest_compute_s)});
+                                     resolved.plan.compute_factor, seconds(step.gradients_s),
+                                     resolved.plan.optimizer_factor, seconds(step.optimizer_s),
+                                     seconds(resolved.plan.outer_steps_per_round * step.outer_step_s)),
+                         seconds(resolved.times.round.slowest_compute_s)});
 }
 
 /// The links of the stage over which it takes longest.
@@ -112,28 +112,28 @@ std::string hop_text(const Scenario& scenario, const costmodel::Links& links) {
                      sites[static_cast<std::size_t>(links.to)].name);
 }
 
-std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
+std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
   std::string text;
   const auto rate = [](double bytes_per_s) {
     return std::isinf(bytes_per_s) ? std::string("unlimited")
                                    : fmt::format("{:.6g} Gbit/s", bytes_per_s * 8 / 1e9);
   };
-  for (std::size_t i = 0; i < parts.summary.stages.size(); ++i) {
-    const costmodel::Stage& stage = parts.summary.stages[i];
+  for (std::size_t i = 0; i < resolved.plan.stages.size(); ++i) {
+    const costmodel::Stage& stage = resolved.plan.stages[i];
     if (stage.times_per_round == 0) continue;
     const std::string name =
         stage.part_of_previous ? "part of the transfer above" : fmt::format("transfer {}", i + 1);
     const std::string times =
         stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times per round", stage.times_per_round);
-    const costmodel::Links links = deciding_links(stage, parts.links);
+    const costmodel::Links links = deciding_links(stage, resolved.links.sets);
     const double in_share = 1 - stage.out_share;
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
-    if (by_ports && parts.links.sites != nullptr)
+    if (by_ports && resolved.links.sets.sites != nullptr)
       text += text_of({name + times, "steps · time until every port and path has passed on its flows",
                        fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,
                                    human_bytes(stage.pair_bytes)),
-                       seconds(costmodel::stage_s(stage, parts.links))});
+                       seconds(costmodel::stage_s(stage, resolved.links.sets))});
     else if (stage.star)
       text += text_of(
           {name + times,
@@ -164,13 +164,16 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
       text += fmt::format("      overlaps with {:.4g} one-way latencies of the next transfers\n",
                           stage.hidden_hops);
   }
-  for (const std::string& sentence : parts.approximations) text += fmt::format("  note: {}\n", sentence);
-  if (!parts.represents_sites) text += fmt::format("  note: the slowest port is the {}\n", parts.port);
+  for (const std::string& sentence : costmodel::approximations(scenario, resolved))
+    text += fmt::format("  note: {}\n", sentence);
+  if (!costmodel::represents_sites(scenario, resolved))
+    text += fmt::format("  note: the slowest port is the {}\n",
+                        costmodel::slowest_port(effective_platform(scenario.platform, scenario.network)));
   return text;
 }
 
-std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
-  const auto& round = parts.round;
+std::string run_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
+  const auto& round = resolved.times.round;
   std::string text =
       text_of({"exposed communication of the mean round", "transfer time that does not overlap with compute",
                fmt::format("part of {}", seconds(round.communication_s)), seconds(round.exposed_s)});
@@ -182,11 +185,11 @@ std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts
                    fmt::format("⌈{} ÷ ({} · {})⌉", whole(static_cast<double>(scenario.workload.tokens)),
                                whole(static_cast<double>(scenario.workload.global_batch_sequences)),
                                whole(static_cast<double>(scenario.model.sequence_length))),
-                   whole(parts.summary.steps)});
+                   whole(resolved.plan.steps)});
   return text + text_of({"wall clock", "rounds · duration of the mean round",
-                         fmt::format("{:.0f} · {}", parts.summary.rounds, seconds(round.duration_s)),
-                         fmt::format("{:.10g} s ({})", parts.summary.rounds * round.duration_s,
-                                     human_time(parts.summary.rounds * round.duration_s))});
+                         fmt::format("{:.0f} · {}", resolved.plan.rounds, seconds(round.duration_s)),
+                         fmt::format("{:.10g} s ({})", resolved.plan.rounds * round.duration_s,
+                                     human_time(resolved.plan.rounds * round.duration_s))});
 }
 
 }  // namespace
@@ -206,19 +209,20 @@ void run_explain(const Arguments& arguments) {
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
   const Scenario scenario = read_scenario(*values);
-  const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
+  const costmodel::Resolved resolved = costmodel::resolve(scenario);
   std::string simulated;
-  if (!parts.exact()) {
+  if (costmodel::approximates(resolved)) {
     Engine engine;
     engine.options.on_progress = show_simulation();
     const double wall_clock_s = execute(scenario, engine).report.wall_clock_s;
     simulated = text_of({"wall clock by simulation", "every site and hop on its own", "",
                          fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});
   }
-  const std::string bytes = model_lines(scenario) + traffic_lines(scenario, parts);
-  const std::string times = step_lines(scenario, parts) + compute_lines(parts) + stage_lines(scenario, parts);
+  const std::string bytes = model_lines(scenario) + traffic_lines(scenario, resolved);
+  const std::string times =
+      step_lines(scenario, resolved) + compute_lines(scenario, resolved) + stage_lines(scenario, resolved);
   fomoe::scenario::write_answer(fmt::format("Bytes\n{}\nMemory\n{}\nSeconds\n{}\nThe run\n{}{}{}", bytes,
-                                            memory_lines(scenario), times, run_lines(scenario, parts),
+                                            memory_lines(scenario), times, run_lines(scenario, resolved),
                                             simulated, cost_lines(scenario)));
 }
 

@@ -53,11 +53,11 @@ std::string flop_lines(const Scenario& scenario, int site, const costmodel::Flop
 
 }  // namespace
 
-std::string step_lines(const Scenario& of_all_sites, const costmodel::ClosedFormParts& parts) {
-  const int site = parts.slowest_site;
+std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& resolved) {
+  const int site = static_cast<int>(resolved.times.slowest);
   const costmodel::AtSite at(of_all_sites, site);
   const Scenario& scenario = at;
-  const costmodel::ComputeTimes& step = parts.slowest_times;
+  const costmodel::ComputeTimes step = costmodel::slowest_times(of_all_sites, resolved);
   const costmodel::FlopsPerToken flops = costmodel::flops_per_token(scenario);
   std::string text;
   if (!of_all_sites.site_compute.empty() || !of_all_sites.workload.batch_shares.empty())

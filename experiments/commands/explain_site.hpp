@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "costmodel/inputs/scenario.hpp"
 
 namespace fomoe::commands {
@@ -19,7 +19,7 @@ std::string whole(double value);
 std::string seconds(double value);
 
 /// The FLOPs of a token, and the seconds of a step that follow from them or from a profile.
-std::string step_lines(const costmodel::Scenario& scenario, const costmodel::ClosedFormParts& parts);
+std::string step_lines(const costmodel::Scenario& scenario, const costmodel::Resolved& resolved);
 /// The memory of the fullest GPU, and whether it suffices.
 std::string memory_lines(const costmodel::Scenario& scenario);
 /// The cost of the run by the closed form; empty without prices.

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/sensitivity.hpp"
@@ -148,8 +148,7 @@ void run_simulate(const Arguments& arguments) {
     document["validation_envelope"] = outside_of_validation(run.report, scenario);
     document["accuracy"] = accuracy_json(run.report, scenario);
     if (given_plan.empty()) {
-      document["sent_bytes_per_site"] =
-          scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
+      document["sent_bytes_per_site"] = scenario::to_json(costmodel::resolve(scenario).plan.sent);
       const Engine brief = engine.simulated ? brief_engine(scenario) : engine;
       const auto simulated = [&](const auto& scenarios) { return simulate_all(scenarios, brief.options); };
       document["bandwidth_curve"] =

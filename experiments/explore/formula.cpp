@@ -8,7 +8,7 @@
 #include <set>
 
 #include "costmodel/formula/bandwidth_curve.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/report/charts.hpp"
@@ -103,14 +103,14 @@ double needed_factor(const Scenario& scenario, double utilization) {
 
 Json formula_answer(const Question& question, const std::vector<std::string>& overrides) {
   const Scenario scenario = read(question, overrides);
-  const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
+  const costmodel::Resolved resolved = costmodel::resolve(scenario);
   double rate = scenario.platform.sites.front().uplink_bytes_per_s;
   for (const platforms::Site& site : scenario.platform.sites)
     rate = std::min({rate, site.uplink_bytes_per_s, site.downlink_bytes_per_s});
   return {{"report", scenario::to_json(costmodel::closed_form(scenario))},
           {"label", label_of(scenario)},
-          {"sent", scenario::to_json(parts.summary.sent)},
-          {"exact", parts.exact()},
+          {"sent", scenario::to_json(resolved.plan.sent)},
+          {"exact", !costmodel::approximates(resolved)},
           {"rate_bytes_per_s", rate},
           {"curve", curve_of(scenario)},
           {"local_steps", scenario.strategy.local_steps},

@@ -79,7 +79,7 @@ struct Request {
 
 using Sink = std::function<void(const Chunk&)>;  // called with chunks in order
 
-/// Computes the rows in blocks by the closed form (costmodel/formula/sweep.hpp), on one core with constant
+/// Computes the rows in blocks by the closed form (costmodel/formula/resolved.hpp), on one core with constant
 /// memory.
 void closed_form_rows(const Request& request, const Sink& sink);
 

@@ -1,11 +1,9 @@
 // Measures how many configurations one core evaluates per second: the complete closed form.
 //   cmake --build build --target bench_sweep && build/bin/bench_sweep
-// The result is the counter `configurations/s`. Every configuration differs in every axis.
+// The result is the counter `configurations/s`.
 #include <benchmark/benchmark.h>
 
-#include <random>
-
-#include "costmodel/formula/sweep.hpp"
+#include "costmodel/formula/outcome.hpp"
 #include "tests/scenarios.hpp"
 
 namespace {
@@ -24,39 +22,14 @@ costmodel::Scenario scenario_of(const char* method, bool assumed_device) {
   return scenario;
 }
 
-/// Returns random legal configurations.
-std::vector<costmodel::Configuration> random_configurations(const costmodel::Scenario& scenario) {
-  std::mt19937_64 random(7);
-  const auto uniform = [&](double low, double high) {
-    return std::uniform_real_distribution<double>(low, high)(random);
-  };
-  std::vector<costmodel::Configuration> all(1024, costmodel::configuration_of(scenario));
-  for (costmodel::Configuration& one : all) {
-    const double sites = std::exp2(std::floor(uniform(1, 6)));
-    one.axes.sites = sites;
-    one.axes.expert_overlap = std::exp2(std::floor(uniform(0, std::log2(sites) + 1)));
-    one.axes.local_steps = std::floor(uniform(1, 512));
-    one.axes.reshuffle_rounds = std::floor(uniform(1, 16));
-    one.axes.tokens = std::floor(uniform(1e9, 1e12));
-    one.axes.global_batch_sequences = std::floor(uniform(64, 4096));
-    one.uplink_bytes_per_s = uniform(1e8, 1e11);
-    one.downlink_bytes_per_s = uniform(1e8, 1e11);
-    one.latency_s = uniform(0, 0.3);
-    one.bandwidth_efficiency = uniform(0.5, 1);
-    one.share_of_peak = uniform(0.1, 0.6);
-  }
-  return all;
-}
-
+// Every stage is resolved for every scenario, as for a key that the first stage reads.
 void closed_form(benchmark::State& state, const char* method, bool assumed_device) {
-  const costmodel::Scenario scenario = scenario_of(method, assumed_device);
-  const costmodel::SweepContext context = costmodel::sweep_context(scenario);
-  const auto configurations = random_configurations(scenario);
-  std::size_t next = 0;
+  costmodel::Scenario scenario = scenario_of(method, assumed_device);
+  costmodel::Resolved resolved = costmodel::resolve(scenario);
   for (auto _ : state) {
-    costmodel::Outcome outcome;
-    costmodel::evaluate(context, configurations[next++ % configurations.size()], outcome);
-    benchmark::DoNotOptimize(outcome);
+    scenario.workload.global_batch_sequences = 64 + (scenario.workload.global_batch_sequences + 1) % 4096;
+    costmodel::resolve(scenario, costmodel::Resolving::counts, resolved);
+    benchmark::DoNotOptimize(costmodel::outcome_of(resolved));
   }
   state.counters["configurations/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);

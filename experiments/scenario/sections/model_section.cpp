@@ -245,6 +245,7 @@ costmodel::Workload read_workload(const Document& document, std::int64_t sequenc
                                below > 0 ? below : sequence_length));
     }
     workload.global_batch_sequences = tokens / sequence_length;
+    workload.batch_in_tokens = true;
   } else {
     workload.global_batch_sequences = table.count("global_batch_sequences");
   }

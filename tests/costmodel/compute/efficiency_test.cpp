@@ -3,7 +3,7 @@
 
 #include "costmodel/compute/compute_times.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/formula/sweep.hpp"
+#include "costmodel/formula/outcome.hpp"
 #include "costmodel/model/flops.hpp"
 #include "tests/scenarios.hpp"
 
@@ -86,8 +86,7 @@ TEST_CASE("recomputation of a small model with a large vocabulary: the unembeddi
 TEST_CASE("a sweep by formula has the step times and the FLOPs per token of a single scenario") {
   for (const AssumedDevice device : {AssumedDevice{kPeak, 0.4, 0}, AssumedDevice{kPeak, 0, 0.4}}) {
     const Scenario scenario = parallel_site(device);
-    Outcome outcome{};
-    evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
+    const Outcome outcome = outcome_of(resolve(scenario));
     const RunReport report = closed_form(scenario);
     CHECK(outcome.wall_clock_s == Approx(report.wall_clock_s).epsilon(1e-9));
     CHECK(outcome.flops_per_token == Approx(report.flops_per_token).epsilon(1e-12));

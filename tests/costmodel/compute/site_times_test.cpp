@@ -9,8 +9,7 @@
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
-#include "costmodel/formula/sweep.hpp"
+#include "costmodel/formula/outcome.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
@@ -140,8 +139,7 @@ TEST_CASE("a sweep of sites that differ equals the closed form of each scenario"
                               [&](platforms::Path& path) { path.latency_s = draws.between(0.1, 0.5); });
       scenario.network.latency_factor = draws.between(1, 3);
     }
-    Outcome outcome;
-    evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
+    const Outcome outcome = outcome_of(resolve(scenario));
     const RunReport report = closed_form(scenario);
     CAPTURE(method.name);
     CHECK(outcome.wall_clock_s == Approx(report.wall_clock_s).epsilon(1e-12));

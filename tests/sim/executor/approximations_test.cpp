@@ -9,9 +9,10 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
-#include "costmodel/formula/sweep.hpp"
+#include "costmodel/formula/outcome.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
 #include "platforms/each_path.hpp"
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/simulated_run.hpp"
@@ -189,22 +190,22 @@ TEST_CASE("every method on drawn scenarios: the closed form equals the simulatio
       } catch (const InputError&) {
         continue;  // not every method allows every combination
       }
-      const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
+      const costmodel::Resolved resolved = costmodel::resolve(scenario);
+      const bool is_exact = costmodel::approximations(scenario, resolved).empty();
       const costmodel::RunReport formula = costmodel::closed_form(scenario);
       const double formula_s = formula.wall_clock_s;
       const double simulated_s =
           sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
       const double error = std::abs(formula_s / simulated_s - 1);
       CAPTURE(error);
-      CAPTURE(described(scenario, parts.summary.steps));
+      CAPTURE(described(scenario, resolved.plan.steps));
       const double tolerance = tolerance_of(scenario);
-      if (parts.exact()) CHECK(error < tolerance);
-      ++(parts.exact() ? exact : approximate);
+      if (is_exact) CHECK(error < tolerance);
+      ++(is_exact ? exact : approximate);
       wrong += error > 0.02 ? 1 : 0;
       // A sweep says the same.
-      costmodel::Outcome row{};
-      costmodel::evaluate(costmodel::sweep_context(scenario), costmodel::configuration_of(scenario), row);
-      CHECK((row.approximate == 0) == parts.exact());
+      const costmodel::Outcome row = costmodel::outcome_of(resolved);
+      CHECK(costmodel::approximates(resolved) != is_exact);
       CHECK(row.wall_clock_s == doctest::Approx(formula_s).epsilon(1e-9));
       CHECK(row.compute_utilization == doctest::Approx(formula.compute_utilization).epsilon(1e-9));
     }
@@ -236,6 +237,6 @@ TEST_CASE(
     CAPTURE(steps);
     CHECK(after(steps) == doctest::Approx(0.15).epsilon(1e-3));
     // The update of 0.5 s is less than 1 % of a run of 50 steps.
-    CHECK(costmodel::closed_form_parts(scenario).exact() == (steps == 50));
+    CHECK(!costmodel::approximates(costmodel::resolve(scenario)) == (steps == 50));
   }
 }

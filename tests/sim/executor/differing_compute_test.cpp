@@ -5,7 +5,7 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -34,7 +34,7 @@ TEST_CASE(
     } catch (const InputError&) {
       continue;  // not every method allows every number of sites
     }
-    if (!costmodel::closed_form_parts(scenario).represents_sites) {
+    if (!costmodel::represents_sites(scenario, costmodel::resolve(scenario))) {
       CHECK(costmodel::closed_form(scenario).notes.back().find("for sites that differ") != std::string::npos);
       continue;
     }

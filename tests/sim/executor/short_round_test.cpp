@@ -7,7 +7,7 @@
 
 #include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/methods/all.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/draws.hpp"
@@ -43,20 +43,20 @@ TEST_CASE("short last rounds: the closed form is exact, or says by how much it m
       scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, draws.between(0, 0.1));
       CAPTURE(steps);
 
-      const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
+      const costmodel::Resolved resolved = costmodel::resolve(scenario);
       const costmodel::RunReport formula = costmodel::closed_form(scenario);
       const double simulated_s =
           sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
       const double error_s = std::abs(formula.wall_clock_s - simulated_s);
       const bool is_exact = error_s < 1e-9 * simulated_s;
       const double last = costmodel::steps_of_short_last_round(
-          parts.summary, static_cast<double>(scenario.strategy.local_steps));
+          resolved.plan, static_cast<double>(scenario.strategy.local_steps));
       CHECK(has_note(formula, "the last round has ") == (last > 0));
       if (last > 0) {
         CHECK(steps % scenario.strategy.local_steps == last);
-        CHECK(error_s <= parts.round.communication_s * (1 + 1e-9));
+        CHECK(error_s <= resolved.times.round.communication_s * (1 + 1e-9));
         wrong += is_exact ? 0 : 1;
-      } else if (parts.exact()) {
+      } else if (!costmodel::approximates(resolved)) {
         CHECK(is_exact);
       }
     }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "tests/draws.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/executor/simulated.hpp"
@@ -21,10 +21,10 @@ constexpr double kOfWholeBytes = 1e-6;  // payloads and activations are whole by
 
 double error_of_closed_form(const Scenario& scenario) {
   return std::abs(
-      costmodel::closed_form_wall_clock_s(scenario) / tests::simulated_wholly(scenario).wall_clock_s - 1);
+      costmodel::resolve(scenario).wall_clock_s() / tests::simulated_wholly(scenario).wall_clock_s - 1);
 }
 
-bool is_exact(const Scenario& scenario) { return costmodel::closed_form_parts(scenario).exact(); }
+bool is_exact(const Scenario& scenario) { return !costmodel::approximates(costmodel::resolve(scenario)); }
 
 /// A few steps of `sites` equal sites, which take about as long as the transfers.
 Scenario drawn_scenario(const std::string& method, int sites, double uplink_share, Draws& draws) {

@@ -6,7 +6,7 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
@@ -67,7 +67,7 @@ TEST_CASE("ten drawn platforms: the closed form of a ring is within 2 % of the s
     CAPTURE(i);
     Scenario scenario = tests::ideal_scenario(i % 2 == 0 ? "diloco" : "local_sgd", 3 + i % 5);
     scenario.platform = drawn_platform(draws, scenario.sites());
-    CHECK(costmodel::closed_form_parts(scenario).represents_sites);
+    CHECK(costmodel::represents_sites(scenario, costmodel::resolve(scenario)));
     check_close(scenario);
   }
 }
@@ -80,7 +80,7 @@ TEST_CASE("a star through the first site, on platforms whose other sites differ"
     scenario.platform = drawn_platform(draws, scenario.sites());
     // Differences of 8 bits go up, parameters of 16 bits come down.
     if (i % 2 == 1) scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::int8);
-    CHECK(costmodel::closed_form_parts(scenario).represents_sites);
+    CHECK(costmodel::represents_sites(scenario, costmodel::resolve(scenario)));
     check_close(scenario);
   }
 }
@@ -93,7 +93,7 @@ TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simu
     Scenario scenario = tests::ideal_scenario("diloco", 3 + i % 3);
     scenario.strategy.collective = Collective::direct;
     scenario.platform = drawn_platform(draws, scenario.sites());
-    CHECK(costmodel::closed_form_parts(scenario).represents_sites);
+    CHECK(costmodel::represents_sites(scenario, costmodel::resolve(scenario)));
     sum += check_close(scenario);
   }
   // Sites that end early begin the next exchange early; without that the mean error is twice as large.
@@ -152,7 +152,7 @@ TEST_CASE(
     } catch (const InputError&) {
       continue;  // not every method allows every number of sites
     }
-    if (!costmodel::closed_form_parts(scenario).represents_sites) continue;
+    if (!costmodel::represents_sites(scenario, costmodel::resolve(scenario))) continue;
     ++compared;
     check_close(scenario);
   }
@@ -162,14 +162,14 @@ TEST_CASE(
 TEST_CASE("patterns without a formula for sites that differ are told") {
   Draws draws(34);
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 1);
-  CHECK(costmodel::closed_form_parts(scenario).represents_sites);  // equal sites
+  CHECK(costmodel::represents_sites(scenario, costmodel::resolve(scenario)));  // equal sites
   scenario.platform = drawn_platform(draws, 4);
-  CHECK_FALSE(costmodel::closed_form_parts(scenario).represents_sites);
+  CHECK_FALSE(costmodel::represents_sites(scenario, costmodel::resolve(scenario)));
   CHECK(costmodel::closed_form(scenario).notes.back().find("simulate the scenario instead") !=
         std::string::npos);
   Scenario hierarchical = tests::ideal_scenario("diloco", 4);
   hierarchical.strategy.collective = Collective::hierarchical;
   hierarchical.strategy.regions = 2;
   hierarchical.platform = scenario.platform;
-  CHECK_FALSE(costmodel::closed_form_parts(hierarchical).represents_sites);
+  CHECK_FALSE(costmodel::represents_sites(hierarchical, costmodel::resolve(hierarchical)));
 }

@@ -4,7 +4,7 @@
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
@@ -178,7 +178,7 @@ TEST_CASE("expert parallelism: two halves send the same bytes, and need two sequ
   scenario.strategy.overlap_dispatch = true;
   CHECK(activation_bytes(scenario) == doctest::Approx(without).epsilon(1e-13));
   CHECK(summarise(scenario).sent.activations == doctest::Approx(without).epsilon(1e-13));
-  CHECK(closed_form_parts(scenario).summary.lower_bound);
+  CHECK(resolve(scenario).plan.lower_bound);
   CHECK_NOTHROW(check(scenario));  // two sequences for each site
   scenario.workload.global_batch_sequences = 7;
   CHECK_THROWS_AS(check(scenario), InputError);

@@ -1,6 +1,4 @@
-// Tests of the formulas of a sweep against the closed form of each scenario.
-#include "costmodel/formula/sweep.hpp"
-
+// Tests of resolved scenarios: the row of a sweep against the report of the closed form, which adds up sites.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -10,6 +8,7 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/outcome.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
@@ -118,18 +117,6 @@ Scenario random_configuration(Scenario scenario, std::mt19937_64& random) {
   return scenario;
 }
 
-/// `base` with the values that a sweep can vary from `one`.
-Configuration varied(const Configuration& base, const Configuration& one) {
-  Configuration out = one;
-  out.axes.overlap_steps = base.axes.overlap_steps;
-  out.axes.fragments = base.axes.fragments;
-  out.axes.gpus_per_site = base.axes.gpus_per_site;
-  out.axes.bytes_per_element = base.axes.bytes_per_element;
-  out.path_bytes_per_s = base.path_bytes_per_s;
-  out.free_share = base.free_share;
-  return out;
-}
-
 // Compares relative to the larger value, or to `scale` if the value is a difference of larger ones.
 bool agree(double a, double b, double scale = 0) {
   return std::abs(a - b) <= 1e-12 * std::max({std::abs(a), std::abs(b), scale});
@@ -137,16 +124,14 @@ bool agree(double a, double b, double scale = 0) {
 
 }  // namespace
 
-TEST_CASE("each configuration of a sweep equals the closed form of its scenario, to 1e-12") {
+TEST_CASE("the row of a scenario equals the closed form's report, to 1e-12") {
   // 100 contexts of 64 configurations include every method, collective, placement and kind of compute.
   const bool ok = rc::check([] {
     const Scenario context = random_context();
     std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
-    const SweepContext swept = sweep_context(context);
     for (int i = 0; i < 64; ++i) {
       const Scenario scenario = random_configuration(context, random);
-      Outcome outcome;
-      evaluate(swept, varied(configuration_of(context), configuration_of(scenario)), outcome);
+      const Outcome outcome = outcome_of(resolve(scenario));
       const RunReport report = closed_form(scenario);
       const double round_s = report.round.duration_s;
       RC_LOG() << scenario.strategy.method->name << " " << outcome.wall_clock_s << " " << report.wall_clock_s
@@ -187,66 +172,13 @@ TEST_CASE("each configuration of a sweep equals the closed form of its scenario,
   CHECK(ok);
 }
 
-TEST_CASE("different fragments and overlap steps: each equals the closed form of its scenario") {
-  Scenario scenario = tests::ideal_scenario("streaming_diloco", 4);
-  scenario.strategy.local_steps = 12;
-  scenario.model.layers = 8;
-  scenario.platform = platforms::uniform(4, 1e8, 1e8, 0.05);
-  const SweepContext context = sweep_context(scenario);
-  for (const int fragments : {1, 2, 3, 4, 8}) {
-    for (const std::int64_t late : {0, 1, 3, 12}) {
-      Scenario one = scenario;
-      one.strategy.fragments = fragments;
-      one.strategy.overlap_steps = late;
-      Configuration configuration = configuration_of(scenario);
-      configuration.axes.fragments = fragments;
-      configuration.axes.overlap_steps = static_cast<double>(late);
-      Outcome outcome;
-      evaluate(context, configuration, outcome);
-      CHECK(agree(outcome.wall_clock_s, closed_form(one).wall_clock_s));
-    }
-  }
-}
-
-TEST_CASE(
-    "layers that are sent one after another: each configuration equals the closed form of its scenario") {
-  for (const char* method : {"diloco", "streaming_diloco"}) {
-    CAPTURE(method);
-    Scenario scenario = tests::ideal_scenario(method, 4);
-    scenario.strategy.layerwise = true;
-    scenario.model.layers = 8;
-    const SweepContext context = sweep_context(scenario);
-    const bool streams = std::string(method) == "streaming_diloco";
-    for (const std::int64_t local_steps : {8, 12, 30}) {
-      for (const double rate : {1e6, 1e8, 1e10}) {  // little, some and all of the transfer is hidden
-        for (const int fragments : streams ? std::vector{2, 8} : std::vector{1}) {
-          Scenario one = scenario;
-          one.strategy.local_steps = local_steps;
-          one.strategy.fragments = fragments;
-          one.platform = platforms::uniform(4, rate, rate, 0.05);
-          Configuration configuration = configuration_of(scenario);
-          configuration.axes.local_steps = static_cast<double>(local_steps);
-          configuration.axes.fragments = fragments;
-          configuration.uplink_bytes_per_s = configuration.downlink_bytes_per_s = rate;
-          configuration.latency_s = 0.05;
-          Outcome outcome;
-          evaluate(context, configuration, outcome);
-          CAPTURE(rate);
-          CHECK(agree(outcome.wall_clock_s, closed_form(one).wall_clock_s));
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("sites with different prices: the cost is the sum over the sites") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   SitePrices cheap, dear;
   cheap.gpu_price_per_s = 1;
   dear.gpu_price_per_s = 10;
   scenario.prices = Prices{"USD", "", {cheap, dear, dear, cheap}, {}};
-  Outcome outcome;
-  evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
+  const Outcome outcome = outcome_of(resolve(scenario));
   CHECK(agree(outcome.cost_total, outcome.wall_clock_s * (1 + 10 + 10 + 1)));
   CHECK(agree(outcome.cost_total, closed_form(scenario).cost->cost_total));
 }
@@ -254,8 +186,7 @@ TEST_CASE("sites with different prices: the cost is the sum over the sites") {
 TEST_CASE("one configuration by hand: fomoe, M = 2, O_e = 1, fixed, ring, 1 GB/s, 10 ms") {
   Scenario scenario = tests::ideal_scenario("fomoe", 2, 1);
   scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.010);
-  Outcome outcome;
-  evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
+  const Outcome outcome = outcome_of(resolve(scenario));
   const ParameterCounts counts = count_parameters(scenario.model);
   const double dense = static_cast<double>(counts.embedding + counts.attention + counts.norm);
   const double sparse = static_cast<double>(counts.expert + counts.router);

@@ -1,0 +1,80 @@
+#include "costmodel/compute/site_step.hpp"
+
+#include <variant>
+
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/state_updates.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/site_shares.hpp"
+
+namespace fomoe::costmodel {
+
+SiteStep site_step(const Scenario& site, const Fixed& fixed, double held_share) {
+  SiteStep step;
+  step.dense = fixed.dense_elements;
+  step.experts = fixed.expert_elements * held_share;
+  step.adds_communication = adds_communication(site);
+  step.includes_optimizer = includes_optimizer(site);
+  step.repeated = repeats_forward(site) ? executed_again(site) : 0;
+  if (const auto* given = std::get_if<GivenStepTime>(&site.compute)) {
+    step.given_s = given->seconds;
+  } else if (const auto* device = std::get_if<AssumedDevice>(&site.compute)) {
+    step.from = SiteStep::From::assumed;
+    step.device = *device;
+    step.flops_per_token = flops_per_token(site).total();
+  } else {
+    const auto& compute = std::get<ProfiledCompute>(site.compute);
+    step.from = SiteStep::From::profiled;
+    step.profiled = estimate_step(compute.profile, compute.micro_batch_sequences, local_experts(site),
+                                  site.strategy.skip_token);
+    step.micro_batch_sequences = static_cast<double>(compute.micro_batch_sequences);
+    step.optimizer_division = optimizer_division(site);
+  }
+  return step;
+}
+
+StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const SiteLoad& load,
+                         IntraSiteSeconds* inside) {
+  StepSeconds seconds{};
+  switch (step.from) {
+    case SiteStep::From::given:
+      seconds.gradients_s = step.given_s;
+      seconds.forward_s = forward_share(step.repeated) * step.given_s;
+      break;
+    case SiteStep::From::assumed: {
+      // An MFU counts the FLOPs of the model only, so that it includes what is repeated.
+      const double executed = step.device.mfu > 0 ? 1.0 : 1.0 + kForwardShare * step.repeated;
+      seconds.gradients_s =
+          assumed_gradients_s(executed * step.flops_per_token, load.sequences * model.sequence_length,
+                              step.device.share_of_peak(), step.device.peak_flops, load.gpus);
+      seconds.forward_s = forward_share(step.repeated) * seconds.gradients_s;
+      break;
+    }
+    case SiteStep::From::profiled: {
+      const StepSample& timed = step.profiled.micro_batch;
+      const auto gradients_s = [&](double accumulation_s) {
+        return profiled_gradients_s(load.sequences / load.gpus, step.micro_batch_sequences,
+                                    profiled_micro_batch_s(timed.forward_s, timed.backward_s, step.repeated),
+                                    accumulation_s);
+      };
+      seconds.gradients_s = gradients_s(step.profiled.accumulation_s);
+      seconds.forward_s = forward_share(timed, step.repeated) * gradients_s(0);
+      seconds.optimizer_s = timed.optimizer_s / step.optimizer_division;
+      if (model.shards_all_gpus && step.adds_communication)
+        seconds.optimizer_s /= sharded_degree(model, load);
+      break;
+    }
+  }
+  if (step.adds_communication && load.gpus > 1) {
+    const IntraSiteSeconds added = intra_site_seconds(model, load, seconds.gradients_s);
+    // Both passes grow by the same factor.
+    if (seconds.gradients_s > 0) seconds.forward_s *= 1 + added.before_optimizer() / seconds.gradients_s;
+    seconds.gradients_s += added.before_optimizer();
+    seconds.optimizer_s += added.updated_weights;
+    if (inside != nullptr) *inside = added;
+  }
+  if (!step.includes_optimizer) seconds.optimizer_s += adam_seconds(model, load, step.dense, step.experts);
+  return seconds;
+}
+
+}  // namespace fomoe::costmodel

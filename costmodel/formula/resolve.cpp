@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/compute/site_times.hpp"
+#include "costmodel/compute/state_updates.hpp"
+#include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/resolved.hpp"
+#include "costmodel/inputs/at_site.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "costmodel/value/cost.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+/// The sequences of the sites in a step: `few` at a share of them, `many` at the others.
+void divide_batch(const Scenario& scenario, int site, bool alike, double mean, SiteCounts& counts) {
+  if (alike) {
+    counts.few = std::floor(mean);
+    counts.many = std::ceil(mean);
+    counts.share_of_few = counts.many - mean;
+  } else {
+    counts.few = counts.many = static_cast<double>(local_batch_sequences(scenario, site));
+  }
+  counts.load.sequences = counts.many;
+}
+
+ResolvedCounts counts_of(const Scenario& scenario) {
+  ResolvedCounts counts;
+  counts.method = scenario.strategy.method;
+  counts.axes = axes_of(scenario);
+  counts.fixed = fixed_of(scenario);
+  counts.alike = !steps_differ(scenario);
+  counts.held_share = counts.axes.expert_overlap / counts.axes.sites;
+  counts.flops_per_token = flops_per_token(scenario).total();
+  const bool one_site = counts.method->one_site;
+  const double training = one_site ? 1.0 : counts.axes.sites;
+  counts.mean_sequences = counts.axes.global_batch_sequences / training;
+  double fullest = -1;
+  const std::size_t sites = counts.alike ? 1 : static_cast<std::size_t>(scenario.sites());
+  for (std::size_t i = 0; i < sites; ++i) {
+    const AtSite at(scenario, static_cast<int>(i));
+    SiteCounts& site = counts.sites.emplace_back();
+    site.model = site_model(at);
+    site.load = site_load(at, 0, site.model, counts.fixed, counts.axes);
+    site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
+    divide_batch(scenario, static_cast<int>(i), counts.alike, counts.mean_sequences, site);
+    if (site.share_of_training == 0) continue;
+    site.bytes_per_gpu = bytes_of_fullest_gpu(site.model, site.load);
+    site.bytes_per_site = bytes_of_fullest_site(site.model, site.load);
+    const double full = fullness(site.bytes_per_gpu, site.model.gpus.gpu_memory_bytes);
+    if (full > fullest) counts.fullest = i;
+    fullest = std::max(full, fullest);
+  }
+  return counts;
+}
+
+PlanSummary plan_of(const Scenario& scenario, ResolvedCounts& counts) {
+  counts.axes = axes_of(scenario);
+  PlanSummary plan = summarise(*counts.method, counts.axes, counts.fixed);
+  add_extra_traffic(plan, counts.axes, counts.held_share, counts.fixed, extra_traffic_of(scenario),
+                    state_bytes_per_parameter(scenario));
+  return plan;
+}
+
+/// The mean step of sites of which a share has the step `few` and the others have `many`.
+StepSeconds mean_of(const StepSeconds& few, const StepSeconds& many, double share_of_few) {
+  const auto mean = [&](double a, double b) { return share_of_few * a + (1.0 - share_of_few) * b; };
+  return {mean(few.gradients_s, many.gradients_s), mean(few.forward_s, many.forward_s),
+          mean(few.optimizer_s, many.optimizer_s)};
+}
+
+void slow_down(StepSeconds& step, double factor) {
+  step.gradients_s *= factor;
+  step.forward_s *= factor;
+  step.optimizer_s *= factor;
+}
+
+SiteSeconds seconds_of(const Scenario& scenario, int site, const ResolvedCounts& counts,
+                       const SiteCounts& site_counts) {
+  const AtSite at(scenario, site);
+  const SiteStep step = site_step(at, counts.fixed, counts.held_share);
+  SiteModel model = site_counts.model;
+  set_rates(model, at.scenario().gpus);
+  const auto step_of = [&](double sequences) {
+    SiteLoad load = site_counts.load;
+    load.sequences = sequences;
+    return step_seconds(step, model, load);
+  };
+  SiteSeconds seconds;
+  seconds.many = step_of(site_counts.many);
+  seconds.few = site_counts.few == site_counts.many ? seconds.many : step_of(site_counts.few);
+  seconds.outer_step_s = outer_step_seconds(model, site_counts.load, wire_bytes(scenario.strategy));
+  const double factor = scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor *
+                        (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation));
+  slow_down(seconds.many, factor);
+  slow_down(seconds.few, factor);
+  seconds.outer_step_s *= factor;
+  seconds.mean = mean_of(seconds.few, seconds.many, site_counts.share_of_few);
+  return seconds;
+}
+
+ResolvedTimes times_of(const Scenario& scenario, const ResolvedCounts& counts, const PlanSummary& plan,
+                       const ResolvedLinks& links) {
+  ResolvedTimes times;
+  for (std::size_t i = 0; i < counts.sites.size(); ++i) {
+    SiteSeconds& site = times.sites.emplace_back();
+    if (counts.sites[i].share_of_training == 0) continue;
+    site = seconds_of(scenario, static_cast<int>(i), counts, counts.sites[i]);
+    site.round_compute_s = round_compute_s(plan, site.mean, site.outer_step_s);
+    if (site.many.step_s() > times.slowest_step().step_s()) times.slowest = i;
+  }
+  times.round = round_times(plan, links.sets, times.slowest_step(), times.sites[times.slowest].outer_step_s);
+  return times;
+}
+
+ResolvedValues values_of(const Scenario& scenario, const Resolved& resolved) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  if (!scenario.prices && !scenario.power) return {kUnknown, kUnknown};
+  const std::vector<SiteCounts>& sites = resolved.counts.sites;
+  SiteCost sum;
+  for (int i = 0; i < scenario.sites(); ++i) {
+    if (i > 0 && resolved.counts.method->one_site) break;
+    const std::size_t known = resolved.counts.alike ? 0 : static_cast<std::size_t>(i);
+    const double compute_s = resolved.times.sites[known].round_compute_s;
+    sum += site_cost(scenario, i, sites[known].load.gpus, resolved.plan.sent.total() * resolved.plan.rounds,
+                     resolved.wall_clock_s(), compute_s * resolved.plan.rounds);
+  }
+  return {scenario.prices ? sum.total() : kUnknown, scenario.power ? sum.joules / kJoulesPerKwh : kUnknown};
+}
+
+}  // namespace
+
+double Resolved::updates_s() const {
+  return updates_after_transfers_s(plan, counts.method->every_step, times.slowest_step().optimizer_s,
+                                   times.sites[times.slowest].outer_step_s);
+}
+
+void resolve(const Scenario& scenario, Resolving first, Resolved& resolved) {
+  switch (first) {
+    case Resolving::counts:
+      resolved.counts = counts_of(scenario);
+      [[fallthrough]];
+    case Resolving::plan:
+      resolved.plan = plan_of(scenario, resolved.counts);
+      [[fallthrough]];
+    case Resolving::links:
+      resolved.links = {link_sets(scenario), limits_of(scenario)};
+      [[fallthrough]];
+    case Resolving::times:
+      resolved.times = times_of(scenario, resolved.counts, resolved.plan, resolved.links);
+      [[fallthrough]];
+    case Resolving::values:
+      resolved.values = values_of(scenario, resolved);
+  }
+}
+
+Resolved resolve(const Scenario& scenario) {
+  Resolved resolved;
+  resolve(scenario, Resolving::counts, resolved);
+  return resolved;
+}
+
+}  // namespace fomoe::costmodel
