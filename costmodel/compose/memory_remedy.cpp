@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "costmodel/compose/check.hpp"
-#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
@@ -22,6 +22,8 @@ struct Step {
   std::function<void(SiteGpus&)> apply;
 };
 
+double gpu_bytes(const Scenario& scenario) { return counts_of(scenario).sites.front().bytes_per_gpu; }
+
 /// Bytes of the fullest GPU with the steps applied; empty if the scenario is invalid with them.
 std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>& steps) {
   for (const Step& step : steps) step.apply(scenario.gpus);
@@ -30,7 +32,7 @@ std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>&
   } catch (const InputError&) {
     return std::nullopt;
   }
-  return memory_per_gpu(scenario).total();
+  return gpu_bytes(scenario);
 }
 
 std::vector<Step> within_the_site(const SiteGpus& gpus) {
@@ -102,16 +104,16 @@ std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario) {
     std::int64_t& micro_batch = changed.gpus.micro_batch_sequences;
     try {
       check(changed);
-      const std::optional<std::int64_t> largest = largest_micro_batch_sequences(changed);
+      const SiteCounts site = counts_of(changed).sites.front();
+      const std::optional<std::int64_t> largest = largest_micro_batch_sequences(site.model, site.load);
       if (micro_batch > 1 && largest && *largest > 0 && *largest < micro_batch) {
         micro_batch = *largest;
         taken.push_back({"compute.micro_batch_sequences=" + std::to_string(micro_batch), nullptr});
         check(changed);
       }
-      const double needed = memory_per_gpu(changed).total();
+      const double needed = gpu_bytes(changed);
       if (needed > scenario.gpus.gpu_memory_bytes) continue;
-      const double step_s =
-          compute_times(changed, static_cast<double>(local_batch_sequences(changed, 0))).step_s();
+      const double step_s = site_compute_times(changed, 0).step_s();
       const bool faster = !best || step_s < best_s * (1 - 1e-9);
       if (!faster && (step_s > best_s * (1 + 1e-9) || taken.size() >= best_count)) continue;
       best = MemoryRemedy{settings_of(taken), needed, true};
@@ -127,10 +129,10 @@ std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario) {
 }  // namespace
 
 MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
-  const AtSite fullest(of_all_sites, fullest_site(of_all_sites));
+  const AtSite fullest(of_all_sites, static_cast<int>(counts_of(of_all_sites).fullest));
   const Scenario& scenario = fullest;
   const double available = scenario.gpus.gpu_memory_bytes;
-  MemoryRemedy remedy{{}, memory_per_gpu(scenario).total(), true};
+  MemoryRemedy remedy{{}, gpu_bytes(scenario), true};
   if (available == 0 || remedy.gpu_bytes <= available) return remedy;
   if (const std::optional<MemoryRemedy> inside = cheapest_inside(scenario)) return *inside;
   remedy.fits = false;
@@ -188,12 +190,14 @@ std::string remedy_text(const MemoryRemedy& remedy) {
                            "; add GPUs to each site or use GPUs with more memory";
 }
 
-std::string memory_problem(const Scenario& of_all_sites) {
-  const int site = fullest_site(of_all_sites);
+std::string memory_problem(const Scenario& scenario) { return memory_problem(scenario, counts_of(scenario)); }
+
+std::string memory_problem(const Scenario& of_all_sites, const Counts& counts) {
+  const int site = static_cast<int>(counts.fullest);
+  const auto [needed, available] = fullest_gpu(counts);
+  if (available == 0 || needed <= available) return "";
   const AtSite at(of_all_sites, site);
   const Scenario& scenario = at;
-  const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
-  if (available == 0 || needed <= available) return "";
   const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
   std::string remedy = remedy_text(memory_remedy(scenario));
   if (!of_all_sites.site_compute.empty() && !remedy.empty())

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/counts.hpp"
 
 namespace fomoe::costmodel {
 
@@ -30,5 +31,6 @@ std::string remedy_text(const MemoryRemedy& remedy);
 /// Returns a sentence which says that the state exceeds the memory of the fullest GPU, and which names the
 /// remedy. The result is empty if the state fits or if no GPU memory is given.
 std::string memory_problem(const Scenario& scenario);
+std::string memory_problem(const Scenario& scenario, const Counts& counts);
 
 }  // namespace fomoe::costmodel

@@ -8,7 +8,6 @@
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan.hpp"
@@ -182,17 +181,17 @@ double executed_per_model_flops(const Scenario& scenario) {
   return 1 + kForwardShare * executed_again(scenario);
 }
 
-double optimizer_division(const Scenario& scenario) {
+double optimizer_division(const Scenario& scenario, const SiteModel& model) {
   const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
   if (profiled != nullptr && executed_together(profiled->profile)) return 1;
   const SiteGpus& gpus = scenario.gpus;
-  const double sharded = site_model(scenario).shards_all_gpus ? 1 : gpus.sharded;
+  const double sharded = model.shards_all_gpus ? 1 : gpus.sharded;
   return sharded * gpus.tensor_parallel * gpus.pipeline_parallel;
 }
 
-std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences) {
+std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences,
+                                          const ComputeTimes& times) {
   if (scenario.peak_flops == 0 || sequences == 0) return std::nullopt;
-  const ComputeTimes times = compute_times(scenario, sequences);
   const double flops =
       sequences * static_cast<double>(scenario.model.sequence_length) * flops_per_token(scenario).total();
   const double peak = scenario.peak_flops * scenario.gpus.count;
@@ -236,12 +235,15 @@ void check_profile(const Scenario& scenario) {
 }
 
 ComputeTimes compute_times(const Scenario& scenario, double sequences) {
+  return compute_times(scenario, counts_of(scenario), 0, sequences);
+}
+
+ComputeTimes compute_times(const Scenario& scenario, const Counts& counts, int site, double sequences) {
   check_profile(scenario);
-  const Fixed fixed = fixed_of(scenario);
-  const SiteModel model = site_model(scenario);
-  const SiteLoad load = site_load(scenario, sequences);
-  const SiteStep step =
-      site_step(scenario, fixed, effective_overlap(scenario) / static_cast<double>(scenario.sites()));
+  const SiteModel& model = counts.at(site).model;
+  SiteLoad load = counts.at(site).load;
+  load.sequences = sequences;
+  const SiteStep step = site_step(scenario, model, counts.fixed, counts.held_share);
   const WireBytes wire = wire_bytes(scenario.strategy);
   ComputeTimes times;
   const StepSeconds seconds = step_seconds(step, model, load, &times.intra_site);

@@ -4,6 +4,7 @@
 
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
 #include "costmodel/plan/plan.hpp"
 
@@ -47,7 +48,7 @@ double executed_per_model_flops(const Scenario& scenario);
 
 /// Number of GPUs among which the optimiser's time of a profile is divided: 1 if several GPUs executed the
 /// timed steps together. The sharding of fsdp among all GPUs of a site is not included (sharded_degree).
-double optimizer_division(const Scenario& scenario);
+double optimizer_division(const Scenario& scenario, const SiteModel& model);
 
 /// Shares of the peak rate that the GPUs of a site with `sequences` sequences reach during a step. Empty if
 /// the peak is unknown.
@@ -58,7 +59,8 @@ struct Efficiency {
   /// selectively, so that the executed FLOPs are not known.
   std::optional<double> kernel_efficiency;
 };
-std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences);
+std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences,
+                                          const ComputeTimes& times);
 
 /// Seconds that a site takes for one unit of `work`.
 double work_s(const ComputeTimes& times, Work work);
@@ -69,5 +71,8 @@ void check_profile(const Scenario& scenario);
 /// Computation times of a node that trains on `sequences` sequences in each optimiser step. Throws InputError
 /// if the profile does not fit the scenario's model or batch.
 ComputeTimes compute_times(const Scenario& scenario, double sequences);
+/// The same for the site with this index, with the counts of the whole scenario. `at_site` is the scenario of
+/// the site (AtSite).
+ComputeTimes compute_times(const Scenario& at_site, const Counts& counts, int site, double sequences);
 
 }  // namespace fomoe::costmodel

@@ -6,9 +6,10 @@
 namespace fomoe::costmodel {
 
 OperationSeconds::OperationSeconds(const Scenario& scenario, const Plan& plan) : scenario_(scenario) {
+  const Counts counts = counts_of(scenario);
   for (const Node& node : plan.nodes) {
     const AtSite at(scenario, node.site);
-    times_.push_back(compute_times(at, node.sequences));
+    times_.push_back(compute_times(at, counts, node.site, node.sequences));
     if (scenario.variation.from_samples) at_site_.emplace_back(scenario, node.site);
     compute_factors_.push_back(scenario.platform.sites[static_cast<std::size_t>(node.site)].compute_factor);
   }

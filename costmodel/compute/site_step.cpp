@@ -9,7 +9,7 @@
 
 namespace fomoe::costmodel {
 
-SiteStep site_step(const Scenario& site, const Fixed& fixed, double held_share) {
+SiteStep site_step(const Scenario& site, const SiteModel& model, const Fixed& fixed, double held_share) {
   SiteStep step;
   step.dense = fixed.dense_elements;
   step.experts = fixed.expert_elements * held_share;
@@ -28,7 +28,7 @@ SiteStep site_step(const Scenario& site, const Fixed& fixed, double held_share) 
     step.profiled = estimate_step(compute.profile, compute.micro_batch_sequences, local_experts(site),
                                   site.strategy.skip_token);
     step.micro_batch_sequences = static_cast<double>(compute.micro_batch_sequences);
-    step.optimizer_division = optimizer_division(site);
+    step.optimizer_division = optimizer_division(site, model);
   }
   return step;
 }

@@ -18,7 +18,7 @@ struct SiteStep {
   /// replica.
   StepEstimate profiled;
   double micro_batch_sequences = 1;  // of the profile
-  double optimizer_division = 1;     // see optimizer_division()
+  double optimizer_division = 1;     // see costmodel::optimizer_division()
   double repeated = 0;  // share of the forward pass that is executed a second time beside the given times
   bool adds_communication = false;  // communication among GPUs comes on top: see adds_communication()
   bool includes_optimizer = true;   // the times above include the inner optimiser
@@ -27,7 +27,7 @@ struct SiteStep {
 
 /// `site` is the scenario of a site (AtSite), which holds `held_share` of the experts. Throws InputError if
 /// the profile has no step of the scenario's micro-batch.
-SiteStep site_step(const Scenario& site, const Fixed& fixed, double held_share);
+SiteStep site_step(const Scenario& site, const SiteModel& model, const Fixed& fixed, double held_share);
 
 /// Times of one optimiser step of a site whose part of the batch is load.sequences. If `inside` is given, it
 /// is set to the communication among the GPUs of the site, which the result includes.

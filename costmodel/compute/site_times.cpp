@@ -12,12 +12,29 @@
 
 namespace fomoe::costmodel {
 
-ComputeTimes site_compute_times(const Scenario& scenario, int site) {
-  return compute_times(AtSite(scenario, site), static_cast<double>(local_batch_sequences(scenario, site)));
+std::vector<ComputeTimes> site_times(const Scenario& scenario, const Counts& counts) {
+  std::vector<ComputeTimes> times;
+  double before = 0;  // sequences of the site before
+  for (int site = 0; site < scenario.sites(); ++site) {
+    const auto sequences =
+        static_cast<double>(std::max<std::int64_t>(1, local_batch_sequences(scenario, site)));
+    if (counts.alike && sequences == before) {
+      times.push_back(times.back());
+    } else {
+      times.push_back(compute_times(AtSite(scenario, site), counts, site, sequences));
+    }
+    before = sequences;
+  }
+  return times;
 }
 
-std::vector<Provenance> compute_provenance(const Scenario& scenario) {
-  if (scenario.site_compute.empty()) return compute_times(scenario, 1).provenance;
+ComputeTimes site_compute_times(const Scenario& scenario, int site) {
+  return compute_times(AtSite(scenario, site), counts_of(scenario), site,
+                       static_cast<double>(local_batch_sequences(scenario, site)));
+}
+
+std::vector<Provenance> compute_provenance(const Scenario& scenario, const std::vector<ComputeTimes>& times) {
+  if (scenario.site_compute.empty()) return times.front().provenance;
   struct Entry {
     Provenance provenance;
     std::string sites;
@@ -26,7 +43,7 @@ std::vector<Provenance> compute_provenance(const Scenario& scenario) {
   std::vector<Entry> entries;
   for (int site = 0; site < scenario.sites(); ++site) {
     const std::string& name = scenario.platform.sites[static_cast<std::size_t>(site)].name;
-    for (const Provenance& row : compute_times(AtSite(scenario, site), 1).provenance) {
+    for (const Provenance& row : times[static_cast<std::size_t>(site)].provenance) {
       const auto known = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
         return entry.provenance.what == row.what && entry.provenance.detail == row.detail;
       });
@@ -58,7 +75,8 @@ double training_peak_flops(const Scenario& scenario) {
   return sum;
 }
 
-std::optional<RunEfficiency> run_efficiency(const Scenario& scenario) {
+std::optional<RunEfficiency> run_efficiency(const Scenario& scenario,
+                                            const std::vector<ComputeTimes>& times) {
   RunEfficiency sum;
   sum.peak_flops = training_peak_flops(scenario);
   double flops = 0, peak_flops = 0, executed_peak_flops = 0;
@@ -66,7 +84,8 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario) {
     const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
     if (sequences == 0) continue;
     const AtSite at(scenario, site);
-    const std::optional<Efficiency> own = step_efficiency(at, sequences);
+    const std::optional<Efficiency> own =
+        step_efficiency(at, sequences, times[static_cast<std::size_t>(site)]);
     if (!own) return std::nullopt;
     flops += sequences;
     peak_flops += sequences / own->mfu;
@@ -78,21 +97,13 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario) {
   return sum;
 }
 
-bool steps_differ(const Scenario& scenario) {
-  const std::vector<platforms::Site>& sites = scenario.platform.sites;
-  return !scenario.site_compute.empty() || !scenario.workload.batch_shares.empty() ||
-         std::any_of(sites.begin(), sites.end(), [&](const platforms::Site& site) {
-           return site.compute_factor != sites.front().compute_factor;
-         });
-}
-
 bool step_times_differ(const Scenario& scenario) {
   return steps_differ(scenario) ||
          (!std::holds_alternative<GivenStepTime>(scenario.compute) && !scenario.strategy.method->one_site &&
           scenario.workload.global_batch_sequences % scenario.sites() != 0);
 }
 
-std::string unequal_steps(const Scenario& scenario) {
+std::string unequal_steps(const Scenario& scenario, const std::vector<ComputeTimes>& times) {
   if (!steps_differ(scenario)) return "";
   const auto name = [&](int site) { return scenario.platform.sites[static_cast<std::size_t>(site)].name; };
   int slowest = -1, fastest = -1;
@@ -102,7 +113,7 @@ std::string unequal_steps(const Scenario& scenario) {
     if (local_batch_sequences(scenario, site) == 0) continue;
     const AtSite at(scenario, site);
     given = given || std::holds_alternative<GivenStepTime>(at.scenario().compute);
-    const double step_s = site_compute_times(scenario, site).step_s() *
+    const double step_s = times[static_cast<std::size_t>(site)].step_s() *
                           scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor;
     if (step_s > longest_s) slowest = site, longest_s = step_s;
     if (step_s < shortest_s) fastest = site, shortest_s = step_s;

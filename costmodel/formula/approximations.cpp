@@ -7,6 +7,7 @@
 #include "costmodel/compose/extra_traffic.hpp"
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/formula/resolved.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/each_path.hpp"
 

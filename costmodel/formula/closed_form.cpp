@@ -38,7 +38,7 @@ RunReport closed_form(const Scenario& scenario) {
   const PlanSummary& plan = resolved.plan;
   const RoundTimes& round = resolved.times.round;
 
-  RunReport report = report_frame(scenario, static_cast<std::int64_t>(plan.steps));
+  RunReport report = report_frame(scenario, resolved.counts, static_cast<std::int64_t>(plan.steps));
   report.executor = "closed-form";
   const std::vector<std::string> notes = approximations(scenario, resolved);
   report.notes.insert(report.notes.end(), notes.begin(), notes.end());

@@ -14,7 +14,8 @@ MemoryThroughput memory_throughput(Scenario scenario, int expert_overlap) {
                      "peak_flops and mfu", "peak_flops = \"989TFLOPS\"");
   }
   scenario.strategy.expert_overlap = expert_overlap;
-  const std::optional<std::int64_t> largest = largest_micro_batch_sequences(scenario);
+  const SiteCounts site = counts_of(scenario).sites.front();
+  const std::optional<std::int64_t> largest = largest_micro_batch_sequences(site.model, site.load);
   if (!largest) {
     throw InputError("compute.gpu_memory", "no gpu_memory, or a model of which only counts are known",
                      "gpu_memory and a model with a known shape", "gpu_memory = \"80GiB\"");

@@ -3,7 +3,7 @@
 namespace fomoe::costmodel {
 
 Outcome outcome_of(const Resolved& resolved) {
-  const ResolvedCounts& counts = resolved.counts;
+  const Counts& counts = resolved.counts;
   const PlanSummary& plan = resolved.plan;
   const RoundTimes& round = resolved.times.round;
   Outcome outcome{};
@@ -15,7 +15,7 @@ Outcome outcome_of(const Resolved& resolved) {
   outcome.bytes_sent_per_site_per_round = plan.sent.total();
   outcome.bytes_per_token =
       counts.axes.sites * plan.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
-  const SiteCounts& fullest = counts.sites[counts.fullest];
+  const SiteCounts& fullest = counts.fullest_site();
   outcome.memory_bytes_per_site = fullest.bytes_per_site;
   outcome.memory_bytes_per_gpu = fullest.bytes_per_gpu;
   outcome.gpu_memory_bytes = fullest.model.gpus.gpu_memory_bytes;

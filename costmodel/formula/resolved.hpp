@@ -9,6 +9,7 @@
 #include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/round_times.hpp"
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/counts.hpp"
 #include "costmodel/plan/method.hpp"
 
 namespace fomoe::costmodel {
@@ -20,28 +21,6 @@ enum class Resolving {
   links,   // the links between the sites
   times,   // steps of the sites, and the mean round
   values,  // money and energy
-};
-
-/// GPUs and model of one site, or of all sites if they are alike.
-struct SiteCounts {
-  SiteModel model;
-  SiteLoad load;             // with the longest part of the batch
-  double few = 0, many = 0;  // sequences of a site in a step: ⌊batch ÷ sites⌋ and ⌈batch ÷ sites⌉ if alike
-  double share_of_few = 0;       // share of the sites that have `few` sequences
-  double share_of_training = 1;  // sites that this one stands for ÷ sites of the platform, if they train
-  double bytes_per_gpu = 0, bytes_per_site = 0;  // memory of the fullest GPU, and of all GPUs
-};
-
-struct ResolvedCounts {
-  const Method* method = nullptr;
-  Axes axes;
-  Fixed fixed;
-  bool alike = true;              // all sites have the same GPUs, step times and shares of the batch
-  std::vector<SiteCounts> sites;  // one if the sites are alike, otherwise one for each
-  std::size_t fullest = 0;        // the one of them whose GPUs are fullest
-  double held_share = 1;          // share of the experts that a site holds: O_e/M
-  double flops_per_token = 0;
-  double mean_sequences = 0;  // of a site that trains, in a step
 };
 
 struct ResolvedLinks {
@@ -57,7 +36,7 @@ struct SiteSeconds {
 };
 
 struct ResolvedTimes {
-  std::vector<SiteSeconds> sites;  // as in ResolvedCounts
+  std::vector<SiteSeconds> sites;  // as in Counts
   std::size_t slowest = 0;         // index of the site whose steps take longest
   RoundTimes round;
   [[nodiscard]] const StepSeconds& slowest_step() const { return sites[slowest].many; }
@@ -68,7 +47,7 @@ struct ResolvedValues {
 };
 
 struct Resolved {
-  ResolvedCounts counts;
+  Counts counts;
   PlanSummary plan;
   ResolvedLinks links;
   ResolvedTimes times;

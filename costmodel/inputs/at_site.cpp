@@ -1,5 +1,7 @@
 #include "costmodel/inputs/at_site.hpp"
 
+#include <algorithm>
+
 namespace fomoe::costmodel {
 
 AtSite::AtSite(const Scenario& scenario, int site) : given_(scenario) {
@@ -12,6 +14,14 @@ AtSite::AtSite(const Scenario& scenario, int site) : given_(scenario) {
   own_->peak_flops = own.peak_flops;
   own_->power = own.power;
   own_->catalogue = own.catalogue;
+}
+
+bool steps_differ(const Scenario& scenario) {
+  const std::vector<platforms::Site>& sites = scenario.platform.sites;
+  return !scenario.site_compute.empty() || !scenario.workload.batch_shares.empty() ||
+         std::any_of(sites.begin(), sites.end(), [&](const platforms::Site& site) {
+           return site.compute_factor != sites.front().compute_factor;
+         });
 }
 
 }  // namespace fomoe::costmodel

@@ -20,6 +20,9 @@ class AtSite {
   std::optional<Scenario> own_;
 };
 
+/// Whether steps may take longer at some sites than at others.
+bool steps_differ(const Scenario& scenario);
+
 /// The GPUs of one site.
 inline const SiteGpus& gpus_of_site(const Scenario& scenario, int site) {
   return scenario.site_compute.empty() ? scenario.gpus

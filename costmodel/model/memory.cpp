@@ -14,50 +14,30 @@ namespace {
 
 constexpr std::int64_t kMaxSequences = std::int64_t{1} << 40;
 
-MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad& load, double micro_batch) {
+}  // namespace
+
+GpuMemory fullest_gpu(const Counts& counts) {
+  const SiteCounts& fullest = counts.fullest_site();
+  return {fullest.bytes_per_gpu, fullest.model.gpus.gpu_memory_bytes};
+}
+
+MemoryBytes memory_per_gpu(const SiteModel& model, const SiteLoad& load) {
+  return memory_per_gpu(model, load, replica_micro_batch(model, load));
+}
+
+MemoryBytes memory_per_gpu(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences) {
   MemoryBytes fullest;
   for (int end = 0; end < pipeline_ends(model); ++end) {
     const SiteLoad at_end = at_end_of_pipeline(load, end == 1);
     for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
-      const MemoryBytes gpu = memory_of_stage(model, at_end, stage, micro_batch);
+      const MemoryBytes gpu = memory_of_stage(model, at_end, stage, micro_batch_sequences);
       if (gpu.total() > fullest.total()) fullest = gpu;
     }
   }
   return fullest;
 }
 
-}  // namespace
-
-int fullest_site(const Scenario& scenario) {
-  int fullest = 0;
-  double most = 0;
-  for (int site = 0; site < static_cast<int>(scenario.site_compute.size()); ++site) {
-    if (local_batch_sequences(scenario, site) == 0) continue;
-    const AtSite at(scenario, site);
-    const double full = fullness(memory_per_gpu(at).total(), at.scenario().gpus.gpu_memory_bytes);
-    if (full <= most) continue;
-    fullest = site;
-    most = full;
-  }
-  return fullest;
-}
-
-GpuMemory fullest_gpu(const Scenario& scenario) {
-  const AtSite at(scenario, fullest_site(scenario));
-  return {memory_per_gpu(at).total(), at.scenario().gpus.gpu_memory_bytes};
-}
-
-MemoryBytes memory_per_gpu(const Scenario& scenario) {
-  return memory_per_gpu(scenario, replica_micro_batch(site_model(scenario), site_load(scenario, 0)));
-}
-
-MemoryBytes memory_per_gpu(const Scenario& scenario, double micro_batch_sequences) {
-  return fullest_stage(site_model(scenario), site_load(scenario, 0), micro_batch_sequences);
-}
-
-MemoryBytes memory_per_site(const Scenario& scenario) {
-  const SiteModel model = site_model(scenario);
-  const SiteLoad load = site_load(scenario, 0);
+MemoryBytes memory_per_site(const SiteModel& model, const SiteLoad& load) {
   MemoryBytes fullest;
   for (int end = 0; end < pipeline_ends(model); ++end) {
     const MemoryBytes site = memory_of_site(model, at_end_of_pipeline(load, end == 1));
@@ -66,10 +46,8 @@ MemoryBytes memory_per_site(const Scenario& scenario) {
   return fullest;
 }
 
-double host_bytes_per_site(const Scenario& scenario) {
-  if (scenario.gpus.outer_state_on == OuterStateOn::device) return 0;
-  const SiteLoad load = site_load(scenario, 0);
-  const SiteModel model = site_model(scenario);
+double host_bytes_per_site(const SiteModel& model, const SiteLoad& load) {
+  if (model.gpus.outer_state_on == OuterStateOn::device) return 0;
   const double without = model.outer_state_of_embedding ? 0 : model.embedding_elements;
   return model.outer_bytes_per_parameter * (load.dense + load.experts - without);
 }
@@ -108,13 +86,10 @@ double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer)
   return 0;
 }
 
-std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario) {
-  if (scenario.gpus.gpu_memory_bytes == 0 || scenario.model.opaque) return std::nullopt;
-  const SiteModel model = site_model(scenario);
-  const SiteLoad load = site_load(scenario, 0);
+std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model, const SiteLoad& load) {
+  if (model.gpus.gpu_memory_bytes == 0 || model.opaque) return std::nullopt;
   const auto fits = [&](std::int64_t sequences) {
-    return fullest_stage(model, load, static_cast<double>(sequences)).total() <=
-           scenario.gpus.gpu_memory_bytes;
+    return memory_per_gpu(model, load, static_cast<double>(sequences)).total() <= model.gpus.gpu_memory_bytes;
   };
   std::int64_t fitting = 0, too_many = 1;
   while (too_many < kMaxSequences && fits(too_many)) {
@@ -128,15 +103,14 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
   return fitting;
 }
 
-Provenance memory_provenance(const Scenario& scenario) {
-  std::string text =
-      std::to_string(14 + std::lround(site_load(scenario, 0).gradient_bytes)) + " B per parameter";
-  text += scenario.gpus.outer_state_on == OuterStateOn::host ? "; the outer state is in host memory"
-                                                             : " plus the outer state";
-  if (scenario.gpus.count > 1)
-    text += ", distributed over the " + std::to_string(scenario.gpus.count) + " GPUs of a site";
-  const double micro_batch = replica_micro_batch(site_model(scenario), site_load(scenario, 0));
-  if (scenario.model.opaque) {
+Provenance memory_provenance(const SiteModel& model, const SiteLoad& load) {
+  std::string text = std::to_string(14 + std::lround(load.gradient_bytes)) + " B per parameter";
+  text += model.gpus.outer_state_on == OuterStateOn::host ? "; the outer state is in host memory"
+                                                          : " plus the outer state";
+  if (load.gpus > 1)
+    text += ", distributed over the " + std::to_string(std::lround(load.gpus)) + " GPUs of a site";
+  const double micro_batch = replica_micro_batch(model, load);
+  if (model.opaque) {
     text += "; activations are not included, because only the counts of the model are known";
   } else if (micro_batch == 0) {
     text += "; activations are not included, because compute.micro_batch_sequences is not given";
@@ -195,24 +169,6 @@ MemoryBytes memory_of_site(const SiteModel& model, const SiteLoad& load) {
     site.activations += gpus_per_stage * gpu.activations;
   }
   return site;
-}
-
-double bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad& load) {
-  double most = 0;
-  for (int end = 0; end < pipeline_ends(model); ++end) {
-    const SiteLoad at_end = at_end_of_pipeline(load, end == 1);
-    const double micro_batch = replica_micro_batch(model, load);
-    for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage)
-      most = std::max(most, memory_of_stage(model, at_end, stage, micro_batch).total());
-  }
-  return most;
-}
-
-double bytes_of_fullest_site(const SiteModel& model, const SiteLoad& load) {
-  double most = 0;
-  for (int end = 0; end < pipeline_ends(model); ++end)
-    most = std::max(most, memory_of_site(model, at_end_of_pipeline(load, end == 1)).total());
-  return most;
 }
 
 }  // namespace fomoe::costmodel

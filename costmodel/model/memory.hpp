@@ -6,6 +6,7 @@
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/model/activations.hpp"
+#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
 #include "platforms/provenance.hpp"
 
@@ -65,34 +66,27 @@ inline SiteLoad at_end_of_pipeline(SiteLoad load, bool last) {
 /// Number of ends to look at: 1 if sites are not pipeline stages.
 inline int pipeline_ends(const SiteModel& model) { return model.pipeline_micro_batches > 0 ? 2 : 1; }
 
-/// Total bytes of the fullest GPU of a site, which is in the pipeline stage that holds most.
-double bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad& load);
-
-/// Total bytes of the fullest site.
-double bytes_of_fullest_site(const SiteModel& model, const SiteLoad& load);
-
 /// What decides which of several sites is the fullest one. A GPU of unknown memory counts as less full than
 /// any other.
 inline double fullness(double needed_bytes, double available_bytes) {
   return available_bytes > 0 ? needed_bytes / available_bytes : needed_bytes * 1e-30;
 }
 
-/// The site whose GPUs are fullest, relative to their memory. If no memory is given, the one that needs most.
-int fullest_site(const Scenario& scenario);
-
 /// Bytes that the fullest GPU of all sites needs, and its memory; `available` is 0 if it is not given.
 struct GpuMemory {
   double needed = 0, available = 0;
 };
-GpuMemory fullest_gpu(const Scenario& scenario);
+GpuMemory fullest_gpu(const Counts& counts);
 
-/// Memory of the fullest GPU of a site, with the scenario's micro-batch or with the given one.
-MemoryBytes memory_per_gpu(const Scenario& scenario);
-MemoryBytes memory_per_gpu(const Scenario& scenario, double micro_batch_sequences);
-MemoryBytes memory_per_site(const Scenario& scenario);
+/// Memory of the fullest GPU of a site, which is in the pipeline stage that holds most, with the scenario's
+/// micro-batch or with the given one.
+MemoryBytes memory_per_gpu(const SiteModel& model, const SiteLoad& load);
+MemoryBytes memory_per_gpu(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences);
+/// Memory of the fullest site.
+MemoryBytes memory_per_site(const SiteModel& model, const SiteLoad& load);
 /// Host memory of a site in bytes. It is one copy of the outer state if the outer state is on the host
 /// (outer_state_on = host), otherwise 0.
-double host_bytes_per_site(const Scenario& scenario);
+double host_bytes_per_site(const SiteModel& model, const SiteLoad& load);
 
 /// Parameters of one replica: all dense parameters, O_e/M of the experts and, without skip-token, O_e/M of
 /// the router. O_e is the number of sites that hold each expert, and M is the number of sites.
@@ -100,9 +94,9 @@ std::int64_t parameters_per_site(const Scenario& scenario);
 
 /// The largest micro-batch with which the fullest GPU stays within its memory; 0 if not even one sequence
 /// fits. Empty if the GPU memory is not given or if activations are unknown (opaque models).
-std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario);
+std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model, const SiteLoad& load);
 
 /// The report's statement on what the memory figures include.
-Provenance memory_provenance(const Scenario& scenario);
+Provenance memory_provenance(const SiteModel& model, const SiteLoad& load);
 
 }  // namespace fomoe::costmodel

@@ -9,7 +9,6 @@
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/residency.hpp"
-#include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
@@ -91,6 +90,7 @@ double gradient_bytes_of_one_pass(const Scenario& scenario) {
 SiteModel site_model(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;
   SiteModel model;
+  model.opaque = shape.opaque.has_value();
   model.gpus = scenario.gpus;
   model.layers = static_cast<double>(shape.layers);
   model.moe_layers = static_cast<double>(moe_layers(shape));
@@ -134,16 +134,10 @@ void set_rates(SiteModel& model, const SiteGpus& gpus) {
   model.gpus.host_bytes_per_s = gpus.host_bytes_per_s;
 }
 
-SiteLoad site_load(const Scenario& scenario, double sequences) {
-  return site_load(scenario, sequences, site_model(scenario), fixed_of(scenario), axes_of(scenario));
-}
-
-SiteLoad site_load(const Scenario& scenario, double sequences, const SiteModel& model, const Fixed& fixed,
-                   const Axes& axes) {
+SiteLoad site_load(const Scenario& scenario, const SiteModel& model, const Fixed& fixed, const Axes& axes) {
   SiteLoad load{};
   load.gpus = scenario.gpus.count;
   load.executed_experts = executed_experts(model, static_cast<double>(local_experts(scenario)));
-  load.sequences = sequences;
   load.gradient_bytes =
       gradient_bytes(model, std::ceil(axes.global_batch_sequences / axes.sites) / load.gpus);
   keep(load, residency_of(*scenario.strategy.method, scenario.strategy.sharding), fixed, axes,

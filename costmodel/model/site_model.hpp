@@ -7,7 +7,8 @@
 namespace fomoe::costmodel {
 
 struct SiteModel {
-  SiteGpus gpus;  // without the count, which SiteLoad has
+  bool opaque = false;  // only the counts of the model are known
+  SiteGpus gpus;        // without the count, which SiteLoad has
   double layers = 0, moe_layers = 0, d_model = 0, sequence_length = 0;
   double embedding_elements = 0;  // both tables if the unembedding is not tied
   double table_elements = 0;      // elements of one embedding table: vocabulary · d_model
@@ -64,10 +65,8 @@ inline double executed_experts(const SiteModel& model, double local_experts) {
   return std::min(model.active_experts, local_experts);
 }
 
-SiteLoad site_load(const Scenario& scenario, double sequences);
-/// The same, with what site_model(), fixed_of() and axes_of() return.
-SiteLoad site_load(const Scenario& scenario, double sequences, const SiteModel& model, const Fixed& fixed,
-                   const Axes& axes);
+/// The load of a site, without its sequences. `model`, `fixed` and `axes` are those of the scenario.
+SiteLoad site_load(const Scenario& scenario, const SiteModel& model, const Fixed& fixed, const Axes& axes);
 
 /// Throws InputError if the parallel degrees do not fit the model or the GPU count.
 void check_site_gpus(const Scenario& scenario);

@@ -102,7 +102,7 @@ std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timelin
 
 }  // namespace
 
-RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
+RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int64_t optimizer_steps) {
   RunReport report;
   report.notes = ignored_axes(scenario);
   report.optimizer_steps = optimizer_steps;
@@ -110,15 +110,15 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   for (int site = 0; site < scenario.sites(); ++site) {
     SiteReport row;
     row.name = scenario.platform.sites[static_cast<std::size_t>(site)].name;
-    if (local_batch_sequences(scenario, site) > 0)
-      row.memory_bytes = memory_per_site(AtSite(scenario, site)).total();
+    if (local_batch_sequences(scenario, site) > 0) row.memory_bytes = counts.at(site).bytes_per_site;
     report.sites.push_back(row);
   }
-  report.flops_per_token = flops_per_token(scenario).total();
+  report.flops_per_token = counts.flops_per_token;
+  const std::vector<ComputeTimes> times = site_times(scenario, counts);
   if (const std::string note = fewer_connections(scenario); !note.empty()) report.notes.push_back(note);
-  if (const std::string note = unequal_steps(scenario); !note.empty()) report.notes.push_back(note);
-  report.efficiency = run_efficiency(scenario);
-  report.provenance = compute_provenance(scenario);
+  if (const std::string note = unequal_steps(scenario, times); !note.empty()) report.notes.push_back(note);
+  report.efficiency = run_efficiency(scenario, times);
+  report.provenance = compute_provenance(scenario, times);
   report.provenance.insert(report.provenance.end(), scenario.platform.provenance.begin(),
                            scenario.platform.provenance.end());
   const StepVariation& variation = scenario.variation;
@@ -129,8 +129,8 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
                                 : "drawn from the distribution given in the scenario"});
   add_network_provenance(report, scenario.network);
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
-  report.provenance.push_back(memory_provenance(AtSite(scenario, fullest_site(scenario))));
-  report.memory_problem = memory_problem(scenario);
+  report.provenance.push_back(memory_provenance(counts.fullest_site().model, counts.fullest_site().load));
+  report.memory_problem = memory_problem(scenario, counts);
   report.warnings = warnings_about(scenario);
   return report;
 }
@@ -230,7 +230,7 @@ class Totals {
 };
 
 RunReport new_report(const Scenario& scenario, const Plan& plan) {
-  RunReport report = report_frame(scenario, plan.steps);
+  RunReport report = report_frame(scenario, counts_of(scenario), plan.steps);
   report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
   report.round.count = plan.rounds;
   return report;

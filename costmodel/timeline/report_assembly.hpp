@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/counts.hpp"
 #include "costmodel/report/run_report.hpp"
 #include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/timeline.hpp"
@@ -10,7 +11,7 @@
 namespace fomoe::costmodel {
 
 /// The parts of a report that do not depend on the execution: names, memory, token counts and provenance.
-RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps);
+RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int64_t optimizer_steps);
 
 /// Computes means over sites and ratios. Wall clock, round count, round duration and all sites must be set.
 void finish_report(RunReport& report);

@@ -167,7 +167,7 @@ void run_compare(const Arguments& arguments) {
       report["accuracy"] = accuracy_json(cases[i].report, scenarios[i]);
       report["scenario"] = scenario::to_json(scenarios[i]);
       const std::string& problem = cases[i].report.memory_problem;
-      const bool known = costmodel::fullest_gpu(scenarios[i]).available > 0;
+      const bool known = costmodel::fullest_gpu(costmodel::counts_of(scenarios[i])).available > 0;
       list.push_back({{"case", texts[i]},
                       {"fits", known ? scenario::Json(problem.empty()) : scenario::Json()},
                       {"problem", problem},

@@ -29,6 +29,7 @@ struct Cost {
   costmodel::FlopsPerToken flops;
   double recomputed_flops = 0;
   costmodel::MemoryBytes memory_per_gpu, memory_per_site;
+  double activation_bytes_per_sequence = 0;  // of a micro-batch of one sequence
   double host_bytes = 0;
   std::optional<std::int64_t> largest_micro_batch;
   costmodel::IntraSiteSeconds intra_site;
@@ -39,7 +40,8 @@ struct Cost {
   std::string site;  // the fullest site, if sites differ
 };
 
-std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool paper_accounting) {
+std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario,
+                                      const costmodel::SiteCounts& counts, bool paper_accounting) {
   const costmodel::ModelShape& model = scenario.model;
   std::vector<Provenance> list;
   if (model.opaque) {
@@ -67,7 +69,7 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool 
                 : "; ") +
            (paper_accounting ? "skip-token counted as in the FoMoE paper"
                              : "skip-token counted as executed")});
-  list.push_back(costmodel::memory_provenance(scenario));
+  list.push_back(costmodel::memory_provenance(counts.model, counts.load));
   list.push_back({"bytes sent", Origin::computed,
                   "from the model's shape and the method's plan, mean over sites and rounds"});
   return list;
@@ -87,17 +89,20 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
     cost.recomputed_flops = costmodel::kForwardShare * total *
                             costmodel::repeated_share(total, costmodel::unembedding_flops(scenario.model));
   }
-  cost.memory_per_gpu = costmodel::memory_per_gpu(scenario);
-  cost.memory_per_site = costmodel::memory_per_site(scenario);
-  cost.host_bytes = costmodel::host_bytes_per_site(scenario);
-  cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(scenario);
-  const costmodel::ComputeTimes times = costmodel::compute_times(
-      scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, site)));
+  const costmodel::Counts counts = costmodel::counts_of(scenario);
+  const costmodel::SiteModel& model = counts.at(site).model;
+  const costmodel::SiteLoad& load = counts.at(site).load;
+  cost.memory_per_gpu = costmodel::memory_per_gpu(model, load);
+  cost.memory_per_site = costmodel::memory_per_site(model, load);
+  cost.activation_bytes_per_sequence = costmodel::memory_per_gpu(model, load, 1).activations;
+  cost.host_bytes = costmodel::host_bytes_per_site(model, load);
+  cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(model, load);
+  const costmodel::ComputeTimes times = costmodel::site_compute_times(scenario, site);
   cost.intra_site = times.intra_site;
   const costmodel::PlanSummary summary = costmodel::summarise(scenario);
   cost.sent = summary.sent;
   cost.rounds = static_cast<std::int64_t>(summary.rounds);
-  cost.provenance = provenance_of(scenario, paper_accounting);
+  cost.provenance = provenance_of(scenario, counts.at(site), paper_accounting);
   // The origins of the times of communication inside a site. A site with one GPU has no such communication,
   // but what was guessed about the model matters in any case.
   const std::vector<Provenance>& origins = scenario.gpus.count > 1 ? times.provenance : scenario.catalogue;
@@ -150,7 +155,7 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario,
       {"host_memory_bytes_per_site", cost.host_bytes},
       {"memory", to_json(cost.memory_per_gpu)},
       {"memory_per_site", to_json(cost.memory_per_site)},
-      {"activation_bytes_per_sequence", costmodel::memory_per_gpu(scenario, 1).activations},
+      {"activation_bytes_per_sequence", cost.activation_bytes_per_sequence},
       {"gpus_per_site", scenario.gpus.count},
       {"intra_site_seconds_per_step", to_json(cost.intra_site)},
       {"rounds", cost.rounds},
@@ -241,7 +246,7 @@ void run_cost(const Arguments& arguments) {
   const bool paper =
       choice("--accounting", (*values)["accounting"].as<std::string>(), {"mechanism", "paper"}) == "paper";
   const costmodel::Scenario of_all_sites = read_scenario(*values);
-  const int site = costmodel::fullest_site(of_all_sites);
+  const int site = static_cast<int>(costmodel::counts_of(of_all_sites).fullest);
   const costmodel::AtSite at(of_all_sites, site);
   const costmodel::Scenario& scenario = at;
   Cost cost = cost_of(scenario, site, paper);

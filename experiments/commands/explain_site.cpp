@@ -84,16 +84,17 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& 
   if (inside_s > 0)
     text += fmt::format("  communication inside the site before the optimiser: {}\n", seconds(inside_s));
   if (const auto efficiency = costmodel::step_efficiency(
-          scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, site))))
+          scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, site)),
+          costmodel::site_compute_times(of_all_sites, site)))
     text += text_of(
         {"MFU of a step", "model FLOPs ÷ (step time · peak · GPUs)", "", human_percent(efficiency->mfu)});
   return text;
 }
 
 std::string memory_lines(const Scenario& of_all_sites) {
-  const costmodel::AtSite at(of_all_sites, costmodel::fullest_site(of_all_sites));
-  const Scenario& scenario = at;
-  const costmodel::MemoryBytes memory = costmodel::memory_per_gpu(scenario);
+  const costmodel::Counts counts = costmodel::counts_of(of_all_sites);
+  const costmodel::SiteCounts& fullest = counts.fullest_site();
+  const costmodel::MemoryBytes memory = costmodel::memory_per_gpu(fullest.model, fullest.load);
   std::string names, numbers;
   for (const auto& [name, bytes] : {std::pair<const char*, double>{"weights", memory.weights},
                                     {"master weights", memory.master_weights},
@@ -109,8 +110,8 @@ std::string memory_lines(const Scenario& of_all_sites) {
   std::string text = text_of({"memory of the fullest GPU", names, numbers, human_bytes(memory.total())});
   if (const std::string problem = costmodel::memory_problem(of_all_sites); !problem.empty())
     return text + fmt::format("  This does not fit: the scenario {}.\n", problem);
-  if (scenario.gpus.gpu_memory_bytes > 0)
-    text += fmt::format("  It fits into the {} of a GPU.\n", human_bytes(scenario.gpus.gpu_memory_bytes));
+  if (const double available = costmodel::fullest_gpu(counts).available; available > 0)
+    text += fmt::format("  It fits into the {} of a GPU.\n", human_bytes(available));
   return text;
 }
 

@@ -60,7 +60,7 @@ Figure time_scaling(Assumptions& assume) {
                            static_cast<std::int64_t>(scenario.strategy.expert_overlap),
                            report.wall_clock_s / 3600, report.round.compute_s * rounds_per_h,
                            report.round.exposed_communication_s * rounds_per_h, report.compute_utilization,
-                           costmodel::memory_per_site(scenario).total(),
+                           costmodel::counts_of(scenario).sites.front().bytes_per_site,
                            static_cast<std::int64_t>(costmodel::paper::region(scenario, report))});
   };
   Json gains = Json::object();

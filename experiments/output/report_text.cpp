@@ -238,9 +238,9 @@ std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenari
                      cell(quality.known, quality.perplexity),
                      cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0))) +
          fmt::format(",{},{}",
-                     costmodel::fullest_gpu(scenario).available == 0 ? ""
-                     : report.memory_problem.empty()                 ? "true"
-                                                                     : "false",
+                     costmodel::fullest_gpu(costmodel::counts_of(scenario)).available == 0 ? ""
+                     : report.memory_problem.empty()                                       ? "true"
+                                                                                           : "false",
                      csv_cell(report.memory_problem));
 }
 

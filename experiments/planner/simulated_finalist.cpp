@@ -68,7 +68,7 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
   finalist.compute_utilization = report["compute_utilization"];
   finalist.bytes_sent_per_site_per_round = report["bytes_sent_per_site_per_round"];
   finalist.busiest_link = report["bottleneck"]["link"];
-  finalist.gpu_memory = costmodel::fullest_gpu(finalist.scenario);
+  finalist.gpu_memory = costmodel::fullest_gpu(costmodel::counts_of(finalist.scenario));
   if (const auto quality = report.find("quality"); quality != report.end() && quality->is_object()) {
     finalist.perplexity = number(*quality, "perplexity");
     finalist.plus_minus = number(*quality, "plus_minus");

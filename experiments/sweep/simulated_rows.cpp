@@ -37,9 +37,9 @@ std::size_t worker_of(std::uint64_t row, std::size_t workers) {
 std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
                                             const costmodel::RunReport& report) {
   const auto planned = costmodel::summarise(scenario).sent;  // by class: the mean that the formula expects
-  const double flops = costmodel::flops_per_token(scenario).total();
+  const costmodel::Counts counts = costmodel::counts_of(scenario);
   const costmodel::MeanRound& round = report.round;
-  const costmodel::GpuMemory gpu = costmodel::fullest_gpu(scenario);
+  const costmodel::GpuMemory gpu = costmodel::fullest_gpu(counts);
   return {report.wall_clock_s,
           report.compute_utilization,
           report.tokens_per_s,
@@ -48,9 +48,9 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           planned.dense,
           planned.expert_sync,
           planned.migration,
-          report.sites[static_cast<std::size_t>(costmodel::fullest_site(scenario))].memory_bytes,
+          counts.fullest_site().bytes_per_site,
           gpu.needed,
-          flops,
+          counts.flops_per_token,
           static_cast<double>(report.optimizer_steps),
           static_cast<double>(report.tokens),
           static_cast<double>(round.count),

@@ -218,7 +218,8 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
         "compute was paced: every operation slept for the time that the scenario gives; transfers were "
         "real; no model was trained");
   }
-  const std::size_t frame = costmodel::report_frame(measured, executed.steps).provenance.size();
+  const std::size_t frame =
+      costmodel::report_frame(measured, costmodel::counts_of(measured), executed.steps).provenance.size();
   provenance.insert(provenance.end(), report.provenance.begin() + static_cast<std::ptrdiff_t>(frame),
                     report.provenance.end());
   report.provenance = std::move(provenance);

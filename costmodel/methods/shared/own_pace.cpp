@@ -22,12 +22,12 @@ std::vector<Worker> workers_of(const Scenario& scenario, double up_bytes, double
   const auto transfer_s = [&](int from, int to, double bytes) {
     return platform.path(from, to).latency_s + bytes / platform.route_bytes_per_s(from, to);
   };
-  const double outer_step_s =
-      site_compute_times(scenario, 0).outer_step_s * platform.sites.front().compute_factor;
+  const std::vector<ComputeTimes> times = site_times(scenario, counts_of(scenario));
+  const double outer_step_s = times.front().outer_step_s * platform.sites.front().compute_factor;
   std::vector<Worker> workers;
   for (int site = 0; site < scenario.sites(); ++site) {
     Worker worker;
-    worker.step_s = site_compute_times(scenario, site).step_s() * factor *
+    worker.step_s = times[static_cast<std::size_t>(site)].step_s() * factor *
                     platform.sites[static_cast<std::size_t>(site)].compute_factor;
     worker.applied_s = outer_step_s;
     if (site > 0) {

@@ -79,15 +79,24 @@ TableReader::TableReader(const Document& document, std::span<const Key> keys, st
 
 void refuse_unknown_keys(const Document& document, std::span<const Key> keys, std::string_view table_name,
                          const toml::table& table) {
+  const auto is_known = [&](std::string_view name) {
+    return std::any_of(keys.begin(), keys.end(), [&](const Key& key) {
+      if (key.table == table_name && key.name == name) return true;
+      if (table_name.empty()) return key.table == name;
+      return key.table.size() == table_name.size() + 1 + name.size() && key.table.starts_with(table_name) &&
+             key.table.ends_with(name) && key.table[table_name.size()] == '.';  // a table inside of this one
+    });
+  };
+  // Most tables have no unknown key.
+  if (std::all_of(table.begin(), table.end(), [&](const auto& entry) { return is_known(entry.first.str()); }))
+    return;
   const std::vector<std::string> known = names_in(keys, table_name);
-  const std::vector<std::string> tables = tables_of(keys);
   constexpr int kMostShown = 20;
   int mistakes = 0;
   std::string messages;
   for (const auto& [toml_key, toml_node] : table) {
     const std::string name(toml_key.str());
-    const bool is_table = table_name.empty() && std::find(tables.begin(), tables.end(), name) != tables.end();
-    if (is_table || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (is_known(name)) continue;
     // refuse_unknown_tables() has told of unknown tables.
     if (table_name.empty() && (toml_node.is_table() || toml_node.is_array_of_tables())) continue;
     if (++mistakes > kMostShown) continue;

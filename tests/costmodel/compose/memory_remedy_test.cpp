@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costmodel/model/memory.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

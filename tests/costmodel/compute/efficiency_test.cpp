@@ -41,9 +41,9 @@ TEST_CASE("an MFU of 40 % is one of 40 %, whatever happens inside the step") {
   const Scenario scenario = parallel_site({kPeak, 0.4, 0});
   const ComputeTimes times = compute_times(scenario, 32);
   CHECK(times.step_s() == Approx(model_flops_per_s(scenario) / (0.4 * 8 * kPeak)).epsilon(1e-12));
-  CHECK(step_efficiency(scenario, 32)->mfu == Approx(0.4).epsilon(1e-12));
+  CHECK(step_efficiency(scenario, 32, compute_times(scenario, 32))->mfu == Approx(0.4).epsilon(1e-12));
   // How much of the step is communication is not known.
-  CHECK_FALSE(step_efficiency(scenario, 32)->kernel_efficiency.has_value());
+  CHECK_FALSE(step_efficiency(scenario, 32, compute_times(scenario, 32))->kernel_efficiency.has_value());
   const RunReport report = closed_form(scenario);
   CHECK(report.efficiency->mfu == Approx(0.4).epsilon(1e-12));
   CHECK(report.efficiency->run_mfu == Approx(0.4 * report.compute_utilization).epsilon(1e-9));
@@ -59,7 +59,7 @@ TEST_CASE("with a kernel efficiency, recomputation and communication come on top
   const double kernels_s = repeated * model_flops_per_s(scenario) / (0.4 * 8 * kPeak);
   CHECK(times.intra_site.before_optimizer() > 0);
   CHECK(times.gradients_s == Approx(kernels_s + times.intra_site.before_optimizer()).epsilon(1e-12));
-  const auto efficiency = step_efficiency(scenario, 32);
+  const auto efficiency = step_efficiency(scenario, 32, compute_times(scenario, 32));
   CHECK(*efficiency->kernel_efficiency == Approx(0.4).epsilon(1e-12));
   CHECK(efficiency->mfu == Approx(0.4 / repeated * kernels_s / times.step_s()).epsilon(1e-12));
   CHECK(efficiency->mfu < 0.3);
@@ -68,7 +68,7 @@ TEST_CASE("with a kernel efficiency, recomputation and communication come on top
   Scenario plain = ideal_scenario("diloco", 2);
   plain.peak_flops = kPeak;
   plain.compute = AssumedDevice{kPeak, 0, 0.4};
-  CHECK(step_efficiency(plain, 1)->mfu == Approx(0.4).epsilon(1e-12));
+  CHECK(step_efficiency(plain, 1, compute_times(plain, 1))->mfu == Approx(0.4).epsilon(1e-12));
 }
 
 TEST_CASE("recomputation of a small model with a large vocabulary: the unembedding runs once") {

@@ -8,6 +8,7 @@
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "platforms/support/input_error.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

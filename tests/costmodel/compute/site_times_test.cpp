@@ -16,6 +16,7 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/differing_sites.hpp"
+#include "tests/memory_of.hpp"
 
 using namespace fomoe;
 using namespace fomoe::costmodel;
@@ -180,7 +181,7 @@ TEST_CASE("the origins of step times name their sites, also if one name ends lik
     scenario.site_compute[site].catalogue = {{"peak", Origin::assumed, site < 2 ? "old" : "new"}};
   }
   std::string stated;
-  for (const Provenance& row : compute_provenance(scenario))
+  for (const Provenance& row : compute_provenance(scenario, site_times(scenario, counts_of(scenario))))
     if (row.what.starts_with("peak")) stated += row.what + "; ";
   CHECK(stated == "peak (aws:east, east); peak (west); ");
 }
@@ -188,7 +189,8 @@ TEST_CASE("the origins of step times name their sites, also if one name ends lik
 TEST_CASE("the MFU of a run whose sites have one sequence each is that of the sites") {
   Scenario scenario = three_sites("diloco");
   scenario.workload.global_batch_sequences = 3;
-  const std::optional<RunEfficiency> efficiency = run_efficiency(scenario);
+  const std::optional<RunEfficiency> efficiency =
+      run_efficiency(scenario, site_times(scenario, counts_of(scenario)));
   REQUIRE(efficiency.has_value());
   CHECK(efficiency->mfu == Approx(0.4).epsilon(1e-12));
 }

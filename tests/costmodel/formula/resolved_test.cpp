@@ -13,6 +13,7 @@
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

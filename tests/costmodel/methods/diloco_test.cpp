@@ -5,6 +5,7 @@
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

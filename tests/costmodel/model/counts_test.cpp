@@ -8,6 +8,7 @@
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -6,6 +6,7 @@
 #include "costmodel/model/memory.hpp"
 #include "costmodel/timeline/report_assembly.hpp"
 #include "platforms/support/input_error.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -51,11 +51,11 @@ std::optional<Scenario> read(const std::string& file, Words overrides, const std
 std::string numbers_of(const Scenario& scenario, const Resolved& resolved) {
   const costmodel::Outcome row = costmodel::outcome_of(resolved);
   std::string text;
-  for (const double value : {row.wall_clock_s, row.compute_utilization, row.bytes_per_token, row.sent.total(),
-                             row.sent.checkpoint, row.memory_bytes_per_site, row.memory_bytes_per_gpu,
-                             row.gpu_memory_bytes, row.flops_per_token, row.round_compute_s,
-                             row.round_communication_s, row.round_exposed_communication_s, row.round_idle_s,
-                             row.link_busy_share, row.cost_total, row.energy_kwh})
+  for (const double value :
+       {row.wall_clock_s, row.compute_utilization, row.bytes_per_token, row.sent.total(), row.sent.checkpoint,
+        row.memory_bytes_per_site, row.memory_bytes_per_gpu, row.gpu_memory_bytes, row.flops_per_token,
+        row.round_compute_s, row.round_communication_s, row.round_exposed_communication_s, row.round_idle_s,
+        row.link_busy_share, row.cost_total, row.energy_kwh})
     text += std::to_string(std::bit_cast<std::uint64_t>(value)) + ' ';
   text += costmodel::approximates(resolved) ? "approximate\n" : "exact\n";
   auto report = scenario::to_json(costmodel::closed_form(scenario));
@@ -86,8 +86,9 @@ std::vector<Base> bases() {
         "compute.outer_state_on=host"}},
       {"two-sites.toml",
        {"traffic.data_site=site-0", "traffic.checkpoint_site=site-0", "traffic.rejoin_site=site-1"}},
-      {"two-sites.toml", {"strategy.method=sparse_loco", "strategy.compression.kind=top_k", "strategy.compression.kept_share=0.01",
-        "platform.sites=8"}},
+      {"two-sites.toml",
+       {"strategy.method=sparse_loco", "strategy.compression.kind=top_k",
+        "strategy.compression.kept_share=0.01", "platform.sites=8"}},
       {"two-sites.toml", {"compute.straggler_share=0.1", "strategy.quorum=1", "strategy.method=diloco"}},
       {"four-regions.toml", {"strategy.collective=direct"}},
       {"four-regions.toml", {}},
@@ -164,8 +165,7 @@ TEST_CASE("each swept key, set and resolved from its first stage, gives what a f
         if (scenario.gpus.count != fresh->gpus.count) continue;  // follows from the degrees
         Resolved resolved = first;
         costmodel::resolve(scenario, swept.stage, resolved);
-        const bool equal =
-            numbers_of(scenario, resolved) == numbers_of(*fresh, costmodel::resolve(*fresh));
+        const bool equal = numbers_of(scenario, resolved) == numbers_of(*fresh, costmodel::resolve(*fresh));
         CHECK(equal);
         ++compared[std::string(swept.key)];
       }
@@ -179,11 +179,11 @@ TEST_CASE("each swept key, set and resolved from its first stage, gives what a f
 
 TEST_CASE("every numeric key of the closed form is set without the reader, apart from a few") {
   const std::set<std::string> read_anew = {
-      "compute.data_parallel",                              // joins the degrees to a number of GPUs
-      "model.dense_parameters",    "model.expert_parameters", "model.d_ffn",  // rules of the reader
-      "platform.rate_spread",                               // draws the sites
-      "platform.trace_period",     "platform.trace_start",  // only simulations read a trace
-      "site.batch_share",                                   // in an array of tables, which no sweep varies
+      "compute.data_parallel",  // joins the degrees to a number of GPUs
+      "model.dense_parameters", "model.expert_parameters", "model.d_ffn",  // rules of the reader
+      "platform.rate_spread",                                              // draws the sites
+      "platform.trace_period",  "platform.trace_start",                    // only simulations read a trace
+      "site.batch_share",  // in an array of tables, which no sweep varies
   };
   for (const scenario::Key& key : scenario::scenario_keys()) {
     if (!scenario::is_number(key.kind) || key.table == "trainer") continue;

@@ -9,6 +9,7 @@
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -6,6 +6,7 @@
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

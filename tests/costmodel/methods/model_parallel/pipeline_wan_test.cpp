@@ -8,6 +8,7 @@
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
+#include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -1,0 +1,61 @@
+#include "costmodel/model/counts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/inputs/at_site.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+/// The sequences of the sites in a step: `few` at a share of them, `many` at the others.
+void divide_batch(const Scenario& scenario, int site, bool alike, double mean, SiteCounts& counts) {
+  if (alike) {
+    counts.few = std::floor(mean);
+    counts.many = std::ceil(mean);
+    counts.share_of_few = counts.many - mean;
+  } else {
+    counts.few = counts.many = static_cast<double>(local_batch_sequences(scenario, site));
+  }
+  counts.load.sequences = counts.many;
+}
+
+}  // namespace
+
+Counts counts_of(const Scenario& scenario) {
+  Counts counts;
+  counts.method = scenario.strategy.method;
+  counts.axes = axes_of(scenario);
+  counts.fixed = fixed_of(scenario);
+  counts.alike = !steps_differ(scenario);
+  counts.held_share = counts.axes.expert_overlap / counts.axes.sites;
+  counts.flops_per_token = flops_per_token(scenario).total();
+  const bool one_site = counts.method->one_site;
+  const double training = one_site ? 1.0 : counts.axes.sites;
+  counts.mean_sequences = counts.axes.global_batch_sequences / training;
+  double fullest = -1;
+  const std::size_t sites = counts.alike ? 1 : static_cast<std::size_t>(scenario.sites());
+  for (std::size_t i = 0; i < sites; ++i) {
+    const AtSite at(scenario, static_cast<int>(i));
+    SiteCounts& site = counts.sites.emplace_back();
+    site.model = site_model(at);
+    site.load = site_load(at, site.model, counts.fixed, counts.axes);
+    site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
+    divide_batch(scenario, static_cast<int>(i), counts.alike, counts.mean_sequences, site);
+    if (site.share_of_training == 0) continue;
+    site.bytes_per_gpu = memory_per_gpu(site.model, site.load).total();
+    site.bytes_per_site = memory_per_site(site.model, site.load).total();
+    const double full = fullness(site.bytes_per_gpu, site.model.gpus.gpu_memory_bytes);
+    if (full > fullest) counts.fullest = i;
+    fullest = std::max(full, fullest);
+  }
+  return counts;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,42 @@
+// Counts and shapes of a scenario: the first stage of what it resolves to (formula/resolved.hpp). Parameters,
+// FLOPs, memory and the parts of the batch, for each site or once for all sites that are alike.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/site_model.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+/// GPUs and model of one site, or of all sites if they are alike.
+struct SiteCounts {
+  SiteModel model;
+  SiteLoad load;                 // with the longest part of the batch
+  double few = 0, many = 0;      // sequences of a site in a step: ⌊batch ÷ sites⌋ and ⌈batch ÷ sites⌉ if alike
+  double share_of_few = 0;       // share of the sites that have `few` sequences
+  double share_of_training = 1;  // sites that this one stands for ÷ sites of the platform, if they train
+  double bytes_per_gpu = 0, bytes_per_site = 0;  // memory of the fullest GPU, and of all GPUs
+};
+
+struct Counts {
+  const Method* method = nullptr;
+  Axes axes;
+  Fixed fixed;
+  bool alike = true;              // all sites have the same GPUs, step times and shares of the batch
+  std::vector<SiteCounts> sites;  // one if the sites are alike, otherwise one for each
+  std::size_t fullest = 0;        // the one of them whose GPUs are fullest, relative to their memory
+  double held_share = 1;          // share of the experts that a site holds: O_e/M
+  double flops_per_token = 0;
+  double mean_sequences = 0;  // of a site that trains, in a step
+
+  [[nodiscard]] const SiteCounts& at(int site) const {
+    return sites[alike ? 0 : static_cast<std::size_t>(site)];
+  }
+  [[nodiscard]] const SiteCounts& fullest_site() const { return sites[fullest]; }
+};
+
+Counts counts_of(const Scenario& scenario);
+
+}  // namespace fomoe::costmodel
