@@ -1,4 +1,4 @@
-// The state of all nodes in one executed round. Only Executor's own files include this header.
+// The state of all nodes in one executed round. Only PlanSimulator's own files include this header.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/executor/executor.hpp"
+#include "sim/executor/plan_simulator.hpp"
 
 namespace fomoe::sim {
 
@@ -35,7 +35,7 @@ struct Gathering {
   RoundProgress before;  // the progress when the transfers began; they begin again from it after a failure
 };
 
-struct Executor::Round {
+struct PlanSimulator::Round {
   std::size_t position = 0;
   costmodel::RoundPlan plan;
   std::vector<std::vector<costmodel::OpId>> next;       // [op]: operations of this round that wait for it

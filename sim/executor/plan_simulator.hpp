@@ -16,11 +16,11 @@
 
 namespace fomoe::sim {
 
-class Executor {
+class PlanSimulator {
  public:
-  Executor(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
-           const ComputeSeconds& seconds, const Options& options);
-  ~Executor();
+  PlanSimulator(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
+                const ComputeSeconds& seconds, const Options& options);
+  ~PlanSimulator();
 
   /// Executes all rounds. Throws std::runtime_error if nodes wait for each other for ever, or if no node is
   /// left from which another one could fetch the training state.
