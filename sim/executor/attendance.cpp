@@ -138,7 +138,7 @@ void PlanSimulator::begin_transfers(Round& round) {
       round.transfers[op] = play(*transfer, round, static_cast<OpId>(op));
   }
   for (const auto& [node, op] : gathering.ready) {
-    TransferRun& transfer = *round.transfers[static_cast<std::size_t>(op)];
+    SimulatedTransfer& transfer = *round.transfers[static_cast<std::size_t>(op)];
     if (!round.members[static_cast<std::size_t>(node)]) continue;
     if (transfer.takes_part(node)) {
       transfer.start(node);
@@ -203,7 +203,7 @@ void PlanSimulator::interrupt(Round& round) {
     }
     bury(later);
   }
-  for (std::unique_ptr<TransferRun>& transfer : round.transfers) {
+  for (std::unique_ptr<SimulatedTransfer>& transfer : round.transfers) {
     if (!transfer) continue;
     transfer->abandon();
     interrupted_.push_back(std::move(transfer));
@@ -324,7 +324,7 @@ void PlanSimulator::cut_short(NodeId node) {
 
 /// Takes a round that a failure ended out of use. Callbacks may still refer to it.
 void PlanSimulator::bury(std::size_t position) {
-  for (std::unique_ptr<TransferRun>& transfer : live_[position]->transfers)
+  for (std::unique_ptr<SimulatedTransfer>& transfer : live_[position]->transfers)
     if (transfer) transfer->abandon();
   buried_.push_back(std::move(live_[position]));
 }

@@ -164,10 +164,11 @@ void PlanSimulator::tell_later(NodeId node, const Round& round, OpId op) {
   }
 }
 
-std::unique_ptr<TransferRun> PlanSimulator::play(const costmodel::Transfer& transfer, Round& round, OpId op) {
+std::unique_ptr<SimulatedTransfer> PlanSimulator::play(const costmodel::Transfer& transfer, Round& round,
+                                                       OpId op) {
   const int nodes = static_cast<int>(plan_.nodes.size());
-  // The round owns the TransferRun, so the captured reference to the round stays valid.
-  return std::make_unique<TransferRun>(
+  // The round owns the SimulatedTransfer, so the captured reference to the round stays valid.
+  return std::make_unique<SimulatedTransfer>(
       lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.pieces}), nodes,
       static_cast<std::int64_t>(round.position), options_.record_flows, queue_of(round, op), transport_,
       timeline_, [this, &round, op](NodeId node) { finish_op(node, round, op); });

@@ -11,7 +11,7 @@
 
 #include "costmodel/timeline/timeline.hpp"
 #include "sim/executor/simulate.hpp"
-#include "sim/executor/transfer_run.hpp"
+#include "sim/executor/simulated_transfer.hpp"
 #include "sim/transport/transport.hpp"
 
 namespace fomoe::sim {
@@ -49,7 +49,8 @@ class PlanSimulator {
   [[nodiscard]] bool takes_part(costmodel::NodeId node, const Round& round, costmodel::OpId op) const;
   void wait_for_earlier(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void tell_later(costmodel::NodeId node, const Round& round, costmodel::OpId op);
-  std::unique_ptr<TransferRun> play(const costmodel::Transfer& transfer, Round& round, costmodel::OpId op);
+  std::unique_ptr<SimulatedTransfer> play(const costmodel::Transfer& transfer, Round& round,
+                                          costmodel::OpId op);
   /// The place of a transfer in the queue that Op::receive_after describes.
   Queue queue_of(Round& round, costmodel::OpId op);
   void leave_if_first(Round& round, costmodel::OpId op);
@@ -96,8 +97,8 @@ class PlanSimulator {
   std::vector<Busy> busy_;            // [node]
   std::vector<std::uint32_t> epoch_;  // [node]: what the node began in an earlier epoch is void
   int attempts_ = 0;                  // gatherings that have begun
-  std::vector<std::unique_ptr<Round>> buried_;             // rounds that a failure ended
-  std::vector<std::unique_ptr<TransferRun>> interrupted_;  // transfers that a failure ended
+  std::vector<std::unique_ptr<Round>> buried_;                   // rounds that a failure ended
+  std::vector<std::unique_ptr<SimulatedTransfer>> interrupted_;  // transfers that a failure ended
   costmodel::Timeline timeline_;
 };
 

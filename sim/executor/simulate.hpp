@@ -1,5 +1,5 @@
-// Executes rounds of a plan on a platform in SimGrid, and returns the timeline. It knows operations and flows,
-// but no training method by name.
+// Executes rounds of a plan on a platform in SimGrid, and returns the timeline. It knows operations and
+// flows, but no training method by name.
 #pragma once
 #include <cstddef>
 #include <cstdint>
