@@ -26,7 +26,9 @@ class PlanSimulator {
   /// left from which another one could fetch the training state.
   costmodel::Timeline run();
   /// The present state, to be called during run().
-  [[nodiscard]] Progress progress() const { return {fluid_.now(), rounds_finished_, sequence_.size()}; }
+  [[nodiscard]] SimulationProgress progress() const {
+    return {fluid_.now(), rounds_finished_, sequence_.size()};
+  }
 
  private:
   struct Round;  // state of all nodes at one position of the sequence of rounds

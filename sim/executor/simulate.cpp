@@ -78,12 +78,12 @@ class SharedProgress {
   SharedProgress(const SharedProgress&) = delete;
   SharedProgress& operator=(const SharedProgress&) = delete;
 
-  void set(const Progress& progress) const {
+  void set(const SimulationProgress& progress) const {
     values_->simulated_s = progress.simulated_s;
     values_->rounds_finished = progress.rounds_finished;
     values_->rounds = progress.rounds;
   }
-  [[nodiscard]] Progress get() const {
+  [[nodiscard]] SimulationProgress get() const {
     return {values_->simulated_s, values_->rounds_finished, values_->rounds};
   }
 
