@@ -13,7 +13,7 @@
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
-#include "experiments/output/plan_text.hpp"
+#include "experiments/output/planner_text.hpp"
 #include "experiments/planner/answer.hpp"
 
 namespace fomoe::commands {
@@ -169,10 +169,12 @@ void run_plan(const Arguments& arguments) {
     answer = planner::answer(question, space, screened, std::move(own), answering,
                              [&](std::uint64_t done, std::uint64_t all) { progress.at(done * 100 / all); });
   }
-  PlanAnswer shown{question, space, screened, answer, answering};
+  PlannerAnswer shown{question, space, screened, answer, answering};
   if (answer.chosen.empty() && breaks_a_limit(screened, answer))
     shown.least = least_of_all(base, question, space, answer.finalists.front(), answering);
-  output.write(output.for_people() ? plan_text(shown) : output.csv() ? plan_csv(shown) : plan_json(shown));
+  output.write(output.for_people() ? planner_text(shown)
+               : output.csv()      ? planner_csv(shown)
+                                   : planner_json(shown));
 }
 
 }  // namespace fomoe::commands
