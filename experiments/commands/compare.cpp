@@ -17,7 +17,7 @@
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
 #include "experiments/output/report_text.hpp"
-#include "experiments/report/results/names.hpp"
+#include "experiments/report/readers/names.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/plot.hpp"
