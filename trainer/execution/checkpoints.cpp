@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "platforms/support/descriptor.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::trainer {
@@ -22,10 +23,8 @@ constexpr std::size_t kKept = 3;  // another site may be a round and an unfinish
 
 /// Flushes the directory's entries to disk, so that a crash of the machine does not undo the renaming.
 void sync_folder(const std::string& path) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  ::fsync(folder);
-  ::close(folder);
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) ::fsync(folder.get());
 }
 
 }  // namespace
