@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
@@ -10,6 +9,7 @@
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -25,11 +25,9 @@ constexpr const char* kExample = "--within time=3d,cost=5000USD,energy=800kWh,pe
 
 double number(const std::string& part, std::string text, const std::string& expected) {
   while (!text.empty() && text.back() == ' ') text.pop_back();
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) || value <= 0)
-    refuse(part, expected);
-  return value;
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value <= 0) refuse(part, expected);
+  return *value;
 }
 
 double quantity(const std::string& part, const std::string& text, scenario::Quantity kind,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -12,6 +11,7 @@
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/children.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -59,16 +59,15 @@ Engine read_engine(const po::variables_map& values) {
   engine.options.on_size = announce;
   if (values.count("rounds")) {
     const std::string text = values["rounds"].as<std::string>();
-    std::int64_t rounds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
+    const auto rounds = parse_number<std::int64_t>(text);
     if (text == "all") {
       engine.options.all_rounds = true;
-    } else if (error != std::errc{} || end != text.data() + text.size() || rounds < 1) {
+    } else if (!rounds || *rounds < 1) {
       throw UsageError(fmt::format(
           "--rounds: got \"{}\"; expected a whole number of at least 1, or all; for example --rounds 8",
           text));
     } else {
-      engine.options.rounds = rounds;
+      engine.options.rounds = *rounds;
     }
     if (!engine.simulated) message("--rounds has no effect: the closed form covers every round");
   }

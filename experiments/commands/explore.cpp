@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 
@@ -15,6 +14,7 @@
 #include "experiments/explore/grid.hpp"
 #include "experiments/explore/page.hpp"
 #include "experiments/explore/server.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -33,12 +33,11 @@ std::string new_token() {
 }
 
 std::uint16_t read_port(const std::string& text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc{} || end != text.data() + text.size())
+  const auto port = parse_number<std::uint16_t>(text);
+  if (!port)
     throw UsageError(fmt::format(
         "--port: got \"{}\"; expected a whole number from 0 to 65535; for example --port 8000", text));
-  return port;
+  return *port;
 }
 
 /// Opens the address in the user's browser, if the machine has one.

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "experiments/results/plan_json.hpp"
 #include "experiments/results/round_json.hpp"
 #include "experiments/results/trace_json.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "sim/executor/replicas.hpp"
 
 namespace fomoe::commands {
@@ -31,16 +31,15 @@ namespace {
 std::int64_t read_replicas(const po::variables_map& values, const Engine& engine) {
   if (!values.count("replicas")) return 0;
   const std::string text = values["replicas"].as<std::string>();
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || end != text.data() + text.size() || count < 2 || count > 100'000)
+  const auto count = parse_number<std::int64_t>(text);
+  if (!count || *count < 2 || *count > 100'000)
     throw UsageError(fmt::format(
         "--replicas: got \"{}\"; expected a whole number from 2 to 100000; for example --replicas 20", text));
   if (!engine.simulated)
     throw UsageError(
         "--replicas: got this option with --engine closed-form, which has no randomness; expected --engine "
         "simulated; for example --engine simulated --replicas 20");
-  return count;
+  return *count;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -18,6 +17,7 @@
 #include "experiments/results/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/local_launch.hpp"
 #include "trainer/commands/waiting.hpp"
@@ -82,11 +82,9 @@ po::options_description described() {
 }
 
 std::uint64_t seed_of(const std::string& text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size())
-    refuse("seed", '"' + text + '"', "a whole number of at least 0", "42");
-  return seed;
+  const auto seed = parse_number<std::uint64_t>(text);
+  if (!seed) refuse("seed", '"' + text + '"', "a whole number of at least 0", "42");
+  return *seed;
 }
 
 // Checked before hours of training rather than after them.
