@@ -94,8 +94,7 @@ planner::Limits read_limits(const std::string& text, const costmodel::Scenario& 
       if (!scenario.quality)
         throw UsageError(
             "--within: got perplexity, and the scenario has no quality model; expected [quality]; for "
-            "example "
-            "--set quality.model=paper-table");
+            "example --set quality.model=paper-table");
       limits.perplexity = number(part, value, "a perplexity above zero");
     } else if (name == "memory") {
       limits.gpu_memory_bytes =

@@ -24,8 +24,7 @@ void add_engine_options(po::options_description& options) {
       "methods if sites are equal; its report says where it is an approximation")(
       "rounds", po::value<std::string>()->value_name("N|all"),
       "number of rounds to execute of each kind of round; the other rounds are estimated from them (default: "
-      "3 "
-      "if rounds are identical, 8 if these overlap; if rounds differ, all of them where that takes about a "
+      "3 if rounds are identical, 8 if these overlap; if rounds differ, all of them where that takes about a "
       "second, or a tenth of it where they differ only by slow start, otherwise a sample)")(
       "no-bundle",
       "simulate the flows of each group of expert owners separately, which is slower (default: flows between "
@@ -42,10 +41,8 @@ void announce(const sim::SimulationSize& size) {
   said = true;
   message(
       fmt::format("simulating about {} flows, up to {} at a time; this can take {}, more with sensitivities. "
-                  "Faster: --engine "
-                  "closed-form, --sensitivity none, --rounds 1, fewer sites or larger buckets; a ring has "
-                  "fewer flows at a time "
-                  "than a direct exchange.",
+                  "Faster: --engine closed-form, --sensitivity none, --rounds 1, fewer sites or larger "
+                  "buckets; a ring has fewer flows at a time than a direct exchange.",
                   human_count(size.flows), human_count(size.at_once), human_time(size.seconds)));
 }
 

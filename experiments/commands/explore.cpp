@@ -96,12 +96,9 @@ void run_explore(const Arguments& arguments) {
       "SCENARIO.toml [options]",
       "Opens a page to plan with: sliders for bandwidth, latency, K, O_e, method, sites, GPUs and tokens. At "
       "each move the\npage shows the closed form at once and the simulation shortly after, with charts and "
-      "up "
-      "to four pinned settings.\nThe page copies the settings as TOML or as a command and saves a report. It "
-      "is "
-      "reachable only from this machine, at\nthe printed address. Changes of the scenario file are read at "
-      "the "
-      "next move.",
+      "up to four pinned settings.\nThe page copies the settings as TOML or as a command and saves a report. "
+      "It is reachable only from this machine, at\nthe printed address. Changes of the scenario file are "
+      "read at the next move.",
       {"fomoe explore experiments/scenarios/four-regions.toml",
        "fomoe explore experiments/scenarios/two-sites.toml --port 8000 --no-browser",
        "fomoe explore experiments/scenarios/four-regions.toml --export page.html"}};
@@ -112,8 +109,7 @@ void run_explore(const Arguments& arguments) {
   if (question.path == "-")
     throw UsageError(
         "scenario: got \"-\"; expected a file, which can be read again at each move; for example fomoe "
-        "explore "
-        "experiments/scenarios/two-sites.toml");
+        "explore experiments/scenarios/two-sites.toml");
   const std::uint16_t port = read_port((*values)["port"].as<std::string>());
   const std::string path = (*values)["export"].as<std::string>();
   const Output output("--export", path, {".html"});

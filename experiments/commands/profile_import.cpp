@@ -141,12 +141,10 @@ void run_profile_import(const Arguments& arguments) {
       "compute.profile.\nReports identify the log by its SHA-256 and its lines. If the log gives only whole "
       "steps, a third of each\nstep counts as forward and the rest as backward. Formats:" +
           formats,
-      {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 "
-       "--sequences-per-step 64 --dtype "
-       "bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
-       "fomoe profile import trace.json --from kineto --scenario "
-       "experiments/scenarios/two-sites.toml --gpus 1 "
-       "--sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
+      {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 --sequences-per-step 64 "
+       "--dtype bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
+       "fomoe profile import trace.json --from kineto --scenario experiments/scenarios/two-sites.toml "
+       "--gpus 1 --sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
   const auto values = parse(arguments, help, described(), "log");
   if (!values) return;
   const std::string from =

@@ -234,8 +234,7 @@ class PlannerText {
     if (any_few_)
       text += fmt::format(
           "*: fewer than {} synchronisations in the whole run. Few published runs have so few; in runs of a "
-          "small "
-          "model with 6 rounds, the loss was 20 to 27 % higher.\n",
+          "small model with 6 rounds, the loss was 20 to 27 % higher.\n",
           planner::kFewRounds);
     return text;
   }

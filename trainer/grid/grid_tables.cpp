@@ -328,8 +328,7 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
          entry("global_batch_sequences", first.workload.global_batch_sequences) +
          entry("reshuffle_rounds", first.strategy.reshuffle_rounds) +
          "# note: perplexity of the model with the experts of all sites, mean over seeds; plus_minus is the "
-         "sample "
-         "standard deviation over seeds\n" +
+         "sample standard deviation over seeds\n" +
          (left_out > 0
               ? "# note: " + std::to_string(left_out) + " runs are left out: other settings, or twice\n"
               : "") +
