@@ -148,8 +148,7 @@ Method ddp() {
   method.name = "ddp";
   method.summary =
       "In every step, all sites all-reduce the gradients of the whole model, in buckets that overlap with "
-      "the "
-      "backward pass.";
+      "the backward pass.";
   method.axes = {"fragments", "collective", "payload_dtype", "compression", "quorum", "straggler_timeout"};
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;

@@ -45,8 +45,7 @@ Method demo() {
   method.name = "demo";
   method.summary =
       "In every step, every site sends the largest coefficients of its transformed momentum, 32 of every "
-      "4096, to "
-      "all other sites.";
+      "4096, to all other sites.";
   method.axes = {"collective", "payload_dtype", "compression", "quorum", "straggler_timeout"};
   method.source = "Peng et al. 2024, DeMo: Decoupled Momentum Optimization (arXiv 2411.19870)";
   method.every_step = true;

@@ -65,8 +65,7 @@ Method dept() {
   method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";
   method.not_modelled =
       "other variants are diloco: GLOB averages everything, and TRIM has a model.vocabulary of one site's "
-      "rows "
-      "(an upper bound, since rows that only some sites have are averaged among fewer)";
+      "rows (an upper bound, since rows that only some sites have are averaged among fewer)";
   method.assumptions = "both tables of an untied embedding stay at their site, without outer state";
   method.plan = plan;
   method.formula = formula;

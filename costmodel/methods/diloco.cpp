@@ -67,8 +67,7 @@ Method diloco() {
       "2003.00295)";
   method.assumptions =
       "the pseudo-gradient of the whole model is one payload, sent after the last local step, unless "
-      "layerwise "
-      "is set";
+      "layerwise is set";
   method.plan = plan;
   method.formula = formula;
   return method;

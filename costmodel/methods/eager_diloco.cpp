@@ -14,8 +14,7 @@ Method eager_diloco() {
   method.name = "eager_diloco";
   method.summary =
       "All sites average the pseudo-gradients of the whole model while the next K steps run. Each site "
-      "applies "
-      "its own pseudo-gradient at once.";
+      "applies its own pseudo-gradient at once.";
   method.axes = {"local_steps", "collective", "payload_dtype", "compression"};
   method.source = "Kale et al. 2025, Eager Updates (arXiv 2502.12996)";
   // fp32 anchor and momentum, the pseudo-gradient in flight and the one before

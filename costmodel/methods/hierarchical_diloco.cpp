@@ -98,8 +98,7 @@ Method hierarchical_diloco() {
   method.name = "hierarchical_diloco";
   method.summary =
       "Every K steps, the sites of each region average their parameters. In every global_period-th round, "
-      "all "
-      "sites average pseudo-gradients, and an outer Nesterov step follows.";
+      "all sites average pseudo-gradients, and an outer Nesterov step follows.";
   method.axes = {"local_steps",   "global_period",   "collective",
                  "payload_dtype", "parameter_dtype", "compression"};
   method.source =

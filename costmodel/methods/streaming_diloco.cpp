@@ -52,8 +52,7 @@ Method streaming_diloco() {
   method.not_modelled = "the mixing factor α, which changes quality but no bytes";
   method.assumptions =
       "int4 with a scale per 256 values in place of 4-bit floats; the embedding is in the last fragment; "
-      "layer by layer, "
-      "one transfer follows another in the order of the backward pass";
+      "layer by layer, one transfer follows another in the order of the backward pass";
   method.inside_step = sends_layers;
   method.check = check_layerwise;
   method.plan = plan;

@@ -81,8 +81,7 @@ std::string reported(const Strategy& strategy) {
   if (strategy.wire.sparse()) return "";
   if (strategy.wire.type == ElementType::int8 && method == "diloco")
     return "; INTELLECT-1 (arXiv 2412.01152; 10B parameters, K = 100, up to 14 sites) reports no effect of "
-           "int8 on "
-           "its loss curves, without numbers";
+           "int8 on its loss curves, without numbers";
   if (strategy.wire.type == ElementType::int4 && method == "streaming_diloco")
     return "; with 4-bit floats and K = 30, Streaming DiLoCo (arXiv 2501.18512, table 5; 2 sites, 35M to 1B "
            "parameters) has a loss within 0.01 of DiLoCo with fp32";
@@ -195,8 +194,7 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
 
 const char* const kLawSource =
     "DiLoCo scaling law, Charles et al. 2025 (arXiv 2503.09799v1), Table 7: loss on C4 with a vocabulary of "
-    "32768, "
-    "dense models, 20 tokens per parameter, K = 30, the best batch of Table 9";
+    "32768, dense models, 20 tokens per parameter, K = 30, the best batch of Table 9";
 
 Quality from_law(const Scenario& scenario, const RunReport& report) {
   const std::string& method = scenario.strategy.method->name;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "experiments/files/csv.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -35,11 +35,10 @@ double quantity(const std::string& text, Quantity kind, const std::string& place
 template <class Number>
 Number number(const std::string& text, Number least, Number most, const std::string& place,
               const char* column, const std::string& expected, const char* example) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= least) || !(value <= most))
+  const auto value = parse_number<Number>(text);
+  if (!value || !(*value >= least) || !(*value <= most))
     fail(place, column, '"' + text + '"', expected, example);
-  return value;
+  return *value;
 }
 
 MeasuredCollective read_row(const CsvFile& file) {

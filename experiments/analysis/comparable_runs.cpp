@@ -66,8 +66,7 @@ std::string comparable_text(const costmodel::Scenario& scenario) {
   const auto [low, high] = std::minmax_element(mfu.begin(), mfu.end());
   return fmt::format(
       "The step time was not measured. The {} published run{} closest to this model{} reached an MFU of {} "
-      "to "
-      "{}:\n  {} (fomoe list profiles)\n\n",
+      "to {}:\n  {} (fomoe list profiles)\n\n",
       mfu.size(), mfu.size() == 1 ? "" : "s", device.empty() ? "" : " and device", human_percent(*low),
       human_percent(*high), ids);
 }
@@ -99,12 +98,9 @@ std::string published_table(const costmodel::Scenario* scenario) {
   }
   return aligned_before(table, sources) +
          "\nTraining speeds that others measured and published; experiments/data/published_steps.csv has "
-         "notes on "
-         "each.\nA scenario uses one with compute.profile = \"published:ID\". \"~\": the MFU follows from 6 "
-         "FLOPs "
-         "per active\nparameter and token, or from the stated FLOP/s, and the peak of the number format. "
-         "\"-\": not "
-         "stated.\n";
+         "notes on each.\nA scenario uses one with compute.profile = \"published:ID\". \"~\": the MFU "
+         "follows from 6 FLOPs per active\nparameter and token, or from the stated FLOP/s, and the peak of "
+         "the number format. \"-\": not stated.\n";
 }
 
 }  // namespace fomoe::commands

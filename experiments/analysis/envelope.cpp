@@ -202,8 +202,7 @@ std::string accuracy_text(const costmodel::RunReport& report, const costmodel::S
   if (!accuracy) return "Accuracy: unknown, because no real run was predicted with these network terms\n";
   const std::string errors = fmt::format(
       "Accuracy: {} real runs with {} latencies, predicted {}, had errors of {:.1f} % (median), {:.1f} % "
-      "(p95) "
-      "and {:.1f} % (worst)",
+      "(p95) and {:.1f} % (worst)",
       accuracy->runs, accuracy->latencies, accuracy->terms, 100 * accuracy->median, 100 * accuracy->p95,
       100 * accuracy->worst);
   if (const std::string why = why_no_interval(report, scenario); !why.empty())

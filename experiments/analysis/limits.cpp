@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
@@ -10,6 +9,7 @@
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -25,11 +25,9 @@ constexpr const char* kExample = "--within time=3d,cost=5000USD,energy=800kWh,pe
 
 double number(const std::string& part, std::string text, const std::string& expected) {
   while (!text.empty() && text.back() == ' ') text.pop_back();
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) || value <= 0)
-    refuse(part, expected);
-  return value;
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value <= 0) refuse(part, expected);
+  return *value;
 }
 
 double quantity(const std::string& part, const std::string& text, scenario::Quantity kind,
@@ -96,8 +94,7 @@ planner::Limits read_limits(const std::string& text, const costmodel::Scenario& 
       if (!scenario.quality)
         throw UsageError(
             "--within: got perplexity, and the scenario has no quality model; expected [quality]; for "
-            "example "
-            "--set quality.model=paper-table");
+            "example --set quality.model=paper-table");
       limits.perplexity = number(part, value, "a perplexity above zero");
     } else if (name == "memory") {
       limits.gpu_memory_bytes =

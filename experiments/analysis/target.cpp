@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 
 #include "experiments/analysis/limits.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -52,12 +52,11 @@ Target read_target(const std::string& text, const Scenario& scenario) {
     if (name == other) name = "compute_utilization";
   }
   const auto number = [&](double most, const std::string& expected) {
-    double read = 0;
     const bool percent = most == 1 && scenario::is_percentage(value);
-    const char* const last = value.data() + value.size() - (percent ? 1 : 0);
-    const auto [end, error] = std::from_chars(value.data(), last, read);
+    const std::string_view digits = std::string_view(value).substr(0, value.size() - (percent ? 1 : 0));
+    double read = parse_leading_number<double>(digits).value_or(0);
     if (percent) read /= 100;
-    if (error != std::errc{} || end != last || !(read > 0) || !(read <= most))
+    if (!parse_number<double>(digits) || !(read > 0) || !(read <= most))
       throw refuse(expected + (most == 1 && read > 1 && read <= 100
                                    ? fmt::format(" (did you mean {}={}%?)", name, read)
                                    : ""));

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -12,6 +11,7 @@
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/children.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -24,8 +24,7 @@ void add_engine_options(po::options_description& options) {
       "methods if sites are equal; its report says where it is an approximation")(
       "rounds", po::value<std::string>()->value_name("N|all"),
       "number of rounds to execute of each kind of round; the other rounds are estimated from them (default: "
-      "3 "
-      "if rounds are identical, 8 if these overlap; if rounds differ, all of them where that takes about a "
+      "3 if rounds are identical, 8 if these overlap; if rounds differ, all of them where that takes about a "
       "second, or a tenth of it where they differ only by slow start, otherwise a sample)")(
       "no-bundle",
       "simulate the flows of each group of expert owners separately, which is slower (default: flows between "
@@ -42,10 +41,8 @@ void announce(const sim::SimulationSize& size) {
   said = true;
   message(
       fmt::format("simulating about {} flows, up to {} at a time; this can take {}, more with sensitivities. "
-                  "Faster: --engine "
-                  "closed-form, --sensitivity none, --rounds 1, fewer sites or larger buckets; a ring has "
-                  "fewer flows at a time "
-                  "than a direct exchange.",
+                  "Faster: --engine closed-form, --sensitivity none, --rounds 1, fewer sites or larger "
+                  "buckets; a ring has fewer flows at a time than a direct exchange.",
                   human_count(size.flows), human_count(size.at_once), human_time(size.seconds)));
 }
 
@@ -59,16 +56,15 @@ Engine read_engine(const po::variables_map& values) {
   engine.options.on_size = announce;
   if (values.count("rounds")) {
     const std::string text = values["rounds"].as<std::string>();
-    std::int64_t rounds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
+    const auto rounds = parse_number<std::int64_t>(text);
     if (text == "all") {
       engine.options.all_rounds = true;
-    } else if (error != std::errc{} || end != text.data() + text.size() || rounds < 1) {
+    } else if (!rounds || *rounds < 1) {
       throw UsageError(fmt::format(
           "--rounds: got \"{}\"; expected a whole number of at least 1, or all; for example --rounds 8",
           text));
     } else {
-      engine.options.rounds = rounds;
+      engine.options.rounds = *rounds;
     }
     if (!engine.simulated) message("--rounds has no effect: the closed form covers every round");
   }

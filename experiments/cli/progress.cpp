@@ -42,8 +42,8 @@ void Progress::at(std::uint64_t done) {
   line_.show(fmt::format("{} of {}, {} left", done, total_, human_time(line_.elapsed_s() * (1 / share - 1))));
 }
 
-std::function<void(const sim::Progress&)> show_simulation() {
-  return [line = std::make_shared<StatusLine>()](const sim::Progress& progress) {
+std::function<void(const sim::SimulationProgress&)> show_simulation() {
+  return [line = std::make_shared<StatusLine>()](const sim::SimulationProgress& progress) {
     if (progress.ended) return line->clear();
     if (!line->due() || progress.rounds == 0) return;  // 0: the first round has not begun
     line->show(fmt::format("simulating round {} of {}, at {}",

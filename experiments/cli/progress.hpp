@@ -42,6 +42,6 @@ class Progress {
 
 /// Shows "simulating round 2 of 3, at 3 min 20 s", where the time is simulated; for
 /// sim::RunOptions::on_progress. The line goes when the last copy of the function does.
-std::function<void(const sim::Progress&)> show_simulation();
+std::function<void(const sim::SimulationProgress&)> show_simulation();
 
 }  // namespace fomoe::commands

@@ -17,7 +17,7 @@
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
 #include "experiments/output/report_text.hpp"
-#include "experiments/report/results/names.hpp"
+#include "experiments/report/readers/names.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/plot.hpp"
@@ -116,8 +116,8 @@ void run_compare(const Arguments& arguments) {
       "Simulates variants of a scenario and compares them in one table. Times are totals over the run and "
       "means over the sites.",
       {"fomoe compare experiments/scenarios/two-sites.toml --case strategy.method=ddp --case "
-       "\"strategy.method=diloco "
-       "strategy.local_steps=32\" --case \"strategy.local_steps=32 strategy.expert_overlap=1\"",
+       "\"strategy.method=diloco strategy.local_steps=32\" --case \"strategy.local_steps=32 "
+       "strategy.expert_overlap=1\"",
        "fomoe compare experiments/scenarios/four-regions.toml --case strategy.method=ddp --case \"\" "
        "--plot"}};
   const auto values = parse(arguments, help, options, "scenario");

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 
@@ -15,6 +14,7 @@
 #include "experiments/explore/grid.hpp"
 #include "experiments/explore/page.hpp"
 #include "experiments/explore/server.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -33,12 +33,11 @@ std::string new_token() {
 }
 
 std::uint16_t read_port(const std::string& text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc{} || end != text.data() + text.size())
+  const auto port = parse_number<std::uint16_t>(text);
+  if (!port)
     throw UsageError(fmt::format(
         "--port: got \"{}\"; expected a whole number from 0 to 65535; for example --port 8000", text));
-  return port;
+  return *port;
 }
 
 /// Opens the address in the user's browser, if the machine has one.
@@ -97,12 +96,9 @@ void run_explore(const Arguments& arguments) {
       "SCENARIO.toml [options]",
       "Opens a page to plan with: sliders for bandwidth, latency, K, O_e, method, sites, GPUs and tokens. At "
       "each move the\npage shows the closed form at once and the simulation shortly after, with charts and "
-      "up "
-      "to four pinned settings.\nThe page copies the settings as TOML or as a command and saves a report. It "
-      "is "
-      "reachable only from this machine, at\nthe printed address. Changes of the scenario file are read at "
-      "the "
-      "next move.",
+      "up to four pinned settings.\nThe page copies the settings as TOML or as a command and saves a report. "
+      "It is reachable only from this machine, at\nthe printed address. Changes of the scenario file are "
+      "read at the next move.",
       {"fomoe explore experiments/scenarios/four-regions.toml",
        "fomoe explore experiments/scenarios/two-sites.toml --port 8000 --no-browser",
        "fomoe explore experiments/scenarios/four-regions.toml --export page.html"}};
@@ -113,8 +109,7 @@ void run_explore(const Arguments& arguments) {
   if (question.path == "-")
     throw UsageError(
         "scenario: got \"-\"; expected a file, which can be read again at each move; for example fomoe "
-        "explore "
-        "experiments/scenarios/two-sites.toml");
+        "explore experiments/scenarios/two-sites.toml");
   const std::uint16_t port = read_port((*values)["port"].as<std::string>());
   const std::string path = (*values)["export"].as<std::string>();
   const Output output("--export", path, {".html"});

@@ -32,8 +32,7 @@ scenario::GuessedModel read(const std::string& path, bool multi_token_prediction
   if (!path_exists(path)) {
     throw UsageError(
         fmt::format("fomoe model: got \"{}\", which does not exist; expected a config.json, a folder of "
-                    "*.safetensors files "
-                    "or a shape file; for example experiments/models/deepseek-v3.json",
+                    "*.safetensors files or a shape file; for example experiments/models/deepseek-v3.json",
                     path));
   }
   if (!folder && !is_shape_file(path))
@@ -87,8 +86,7 @@ void run_model(const Arguments& arguments) {
       "model",
       "PATH [options]",
       "Counts the parameters of a model: a config.json, a folder of *.safetensors files (only their headers "
-      "are "
-      "read), or a shape file. Says what was guessed, such as which tensors were taken as experts.",
+      "are read), or a shape file. Says what was guessed, such as which tensors were taken as experts.",
       {"fomoe model experiments/models/deepseek-v3.json",
        "fomoe model experiments/models/deepseek-v3.json --output -"}};
   const auto values = parse(arguments, help, options, "path");

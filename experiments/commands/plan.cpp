@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -13,8 +12,9 @@
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
-#include "experiments/output/plan_text.hpp"
+#include "experiments/output/planner_text.hpp"
 #include "experiments/planner/answer.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -23,12 +23,11 @@ namespace po = boost::program_options;
 namespace {
 
 std::size_t read_top(const std::string& text) {
-  std::size_t top = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), top);
-  if (error != std::errc{} || end != text.data() + text.size() || top < 1 || top > 30)
+  const auto top = parse_number<std::size_t>(text);
+  if (!top || *top < 1 || *top > 30)
     throw UsageError(
         fmt::format("--top: got \"{}\"; expected a whole number from 1 to 30; for example --top 5", text));
-  return top;
+  return *top;
 }
 
 /// Returns whether the sites or their links differ. Some closed forms then use the slowest link for all sites
@@ -169,10 +168,12 @@ void run_plan(const Arguments& arguments) {
     answer = planner::answer(question, space, screened, std::move(own), answering,
                              [&](std::uint64_t done, std::uint64_t all) { progress.at(done * 100 / all); });
   }
-  PlanAnswer shown{question, space, screened, answer, answering};
+  PlannerAnswer shown{question, space, screened, answer, answering};
   if (answer.chosen.empty() && breaks_a_limit(screened, answer))
     shown.least = least_of_all(base, question, space, answer.finalists.front(), answering);
-  output.write(output.for_people() ? plan_text(shown) : output.csv() ? plan_csv(shown) : plan_json(shown));
+  output.write(output.for_people() ? planner_text(shown)
+               : output.csv()      ? planner_csv(shown)
+                                   : planner_json(shown));
 }
 
 }  // namespace fomoe::commands

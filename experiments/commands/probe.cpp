@@ -86,8 +86,8 @@ class OwnSite {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
       throw std::runtime_error("cannot create a pair of sockets");
-    ours_.emplace(probe::Socket(ends[0]));
-    thread_ = std::thread([other = probe::LineSocket(probe::Socket(ends[1])), first_port]() mutable {
+    ours_.emplace(Descriptor(ends[0]));
+    thread_ = std::thread([other = probe::LineSocket(Descriptor(ends[1])), first_port]() mutable {
       try {
         (void)probe::serve_site(other, first_port);
       } catch (const probe::ConnectionLost&) {
@@ -115,7 +115,7 @@ class OwnSite {
 std::string coordinate(const probe::Launch& launch, const probe::Hello& hello,
                        const probe::MeasureOptions& options, const std::string& platform_name, int first_port,
                        double wait_s) {
-  const std::optional<probe::Socket> listener = probe::listen_on(launch.port);
+  const std::optional<Descriptor> listener = probe::listen_on(launch.port);
   if (!listener)
     throw InputError("MASTER_PORT", std::to_string(launch.port) + ", which is in use on this machine",
                      "a free port",

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "experiments/cli/options.hpp"
 #include "experiments/commands/profile_command.hpp"
 #include "experiments/files/step_profile_io.hpp"
 #include "experiments/step_profiles/compose.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -15,10 +14,8 @@ namespace {
 
 std::int64_t layers_of(const po::variables_map& values) {
   const std::string text = values.count("layers") ? values["layers"].as<std::string>() : "";
-  std::int64_t layers = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), layers);
-  if (error == std::errc{} && end == text.data() + text.size() && layers >= 1 && layers <= 100'000)
-    return layers;
+  if (const auto layers = parse_number<std::int64_t>(text); layers && *layers >= 1 && *layers <= 100'000)
+    return *layers;
   throw UsageError(
       fmt::format("--layers: got {}; expected a whole number from 1 to 100000; for example --layers 128",
                   text.empty() ? "nothing" : '"' + text + '"'));

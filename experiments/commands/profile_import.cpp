@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "experiments/cli/options.hpp"
 #include "experiments/commands/profile_command.hpp"
 #include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/step_profiles/import.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -28,10 +27,8 @@ std::string text_of(const po::variables_map& values, const std::string& option, 
 std::int64_t count_of(const std::string& option, const std::string& text, std::int64_t least,
                       const std::string& example) {
   constexpr std::int64_t kMost = 1'000'000'000;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && value >= least && value <= kMost)
-    return value;
+  if (const auto value = parse_number<std::int64_t>(text); value && *value >= least && *value <= kMost)
+    return *value;
   throw UsageError(fmt::format("--{}: got \"{}\"; expected a whole number from {} to {}; for example --{} {}",
                                option, text, least, kMost, option, example));
 }
@@ -144,12 +141,10 @@ void run_profile_import(const Arguments& arguments) {
       "compute.profile.\nReports identify the log by its SHA-256 and its lines. If the log gives only whole "
       "steps, a third of each\nstep counts as forward and the rest as backward. Formats:" +
           formats,
-      {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 "
-       "--sequences-per-step 64 --dtype "
-       "bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
-       "fomoe profile import trace.json --from kineto --scenario "
-       "experiments/scenarios/two-sites.toml --gpus 1 "
-       "--sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
+      {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 --sequences-per-step 64 "
+       "--dtype bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
+       "fomoe profile import trace.json --from kineto --scenario experiments/scenarios/two-sites.toml "
+       "--gpus 1 --sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
   const auto values = parse(arguments, help, described(), "log");
   if (!values) return;
   const std::string from =

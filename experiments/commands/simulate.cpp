@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
-#include <string_view>
-#include <utility>
+#include <string>
 
 #include "costmodel/formula/resolved.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
@@ -19,6 +17,7 @@
 #include "experiments/results/plan_json.hpp"
 #include "experiments/results/round_json.hpp"
 #include "experiments/results/trace_json.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "sim/executor/replicas.hpp"
 
 namespace fomoe::commands {
@@ -31,21 +30,18 @@ namespace {
 std::int64_t read_replicas(const po::variables_map& values, const Engine& engine) {
   if (!values.count("replicas")) return 0;
   const std::string text = values["replicas"].as<std::string>();
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || end != text.data() + text.size() || count < 2 || count > 100'000)
+  const auto count = parse_number<std::int64_t>(text);
+  if (!count || *count < 2 || *count > 100'000)
     throw UsageError(fmt::format(
         "--replicas: got \"{}\"; expected a whole number from 2 to 100000; for example --replicas 20", text));
   if (!engine.simulated)
     throw UsageError(
         "--replicas: got this option with --engine closed-form, which has no randomness; expected --engine "
         "simulated; for example --engine simulated --replicas 20");
-  return count;
+  return *count;
 }
 
-}  // namespace
-
-void run_simulate(const Arguments& arguments) {
+po::options_description simulate_options() {
   po::options_description options("Options");
   add_scenario_options(options);
   add_engine_options(options);
@@ -65,64 +61,87 @@ void run_simulate(const Arguments& arguments) {
                             "spread (default: one seed)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
       "-: JSON on stdout; or a .json or .csv file (default: a summary on stdout)");
-  const Help help = {
-      "simulate",
-      "SCENARIO.toml [options]",
-      "Predicts how long the scenario takes, what it waits for and how many bytes it sends.",
-      {"fomoe simulate experiments/scenarios/two-sites.toml",
-       "fomoe simulate experiments/scenarios/two-sites.toml --set strategy.local_steps=64 --output -",
-       "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms"}};
-  const auto values = parse(arguments, help, options, "scenario");
-  if (!values) return;
+  return options;
+}
 
-  const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
-  const std::string trace_path = (*values)["trace"].as<std::string>();
-  const Output trace("--trace", trace_path, {".json"});
-  Engine engine = read_engine(*values);
-  if (!trace_path.empty() && !engine.simulated) {
-    throw UsageError(
-        "--trace: got this option with --engine closed-form, which has no timeline; expected --engine "
-        "simulated; for example --engine simulated --trace " +
-        trace_path);
-  }
-  const std::string plan_path = (*values)["write-plan"].as<std::string>();
-  const std::string given_plan = (*values)["traffic-plan"].as<std::string>();
-  const Output written_plan("--write-plan", plan_path, {".json"});
-  for (const auto& [option, path] : {std::pair{"--trace", trace_path}, {"--write-plan", plan_path}}) {
-    if (path == "-")
-      throw UsageError(fmt::format("{0}: got \"-\"; expected a file; for example {0} {1}.json", option,
-                                   std::string_view(option) == "--trace" ? "trace" : "plan"));
-  }
-  for (const auto& [option, path] : {std::pair{"--write-plan", plan_path}, {"--traffic-plan", given_plan}}) {
-    if (!path.empty() && !engine.simulated)
-      throw UsageError(fmt::format(
-          "{0}: got this option with --engine closed-form, which executes no plan; expected --engine "
-          "simulated; for example --engine simulated {0} {1}",
-          option, path));
-  }
+Help simulate_help() {
+  return {"simulate",
+          "SCENARIO.toml [options]",
+          "Predicts how long the scenario takes, what it waits for and how many bytes it sends.",
+          {"fomoe simulate experiments/scenarios/two-sites.toml",
+           "fomoe simulate experiments/scenarios/two-sites.toml --set strategy.local_steps=64 --output -",
+           "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms"}};
+}
 
-  const std::string links_path = (*values)["links"].as<std::string>();
-  const Output links("--links", links_path, {".csv"});
-  if (!links_path.empty() && !engine.simulated) {
-    throw UsageError(
-        "--links: got this option with --engine closed-form, which has no timeline; expected --engine "
-        "simulated; for example --engine simulated --links " +
-        links_path);
-  }
-  if (links_path == "-")
-    throw UsageError("--links: got \"-\"; expected a file; for example --links links.csv");
-  engine.options.record_flows = !links_path.empty();
+/// A file that the answer may be accompanied by; the path is empty if it is not wanted.
+struct WantedFile {
+  WantedFile(const po::variables_map& values, const std::string& option, const std::string& extension)
+      : path(values[option].as<std::string>()), output("--" + option, path, {extension}) {}
+  [[nodiscard]] bool wanted() const { return !path.empty(); }
+
+  std::string path;
+  Output output;
+};
+
+void refuse_stdout(const WantedFile& file, const char* option, const char* example) {
+  if (file.path == "-")
+    throw UsageError(fmt::format("{0}: got \"-\"; expected a file; for example {0} {1}", option, example));
+}
+
+void refuse_without_timeline(const Engine& engine, const char* option, const std::string& path) {
+  if (path.empty() || engine.simulated) return;
+  throw UsageError(
+      fmt::format("{0}: got this option with --engine closed-form, which has no timeline; expected --engine "
+                  "simulated; for example --engine simulated {0} {1}",
+                  option, path));
+}
+
+void refuse_without_plan(const Engine& engine, const char* option, const std::string& path) {
+  if (path.empty() || engine.simulated) return;
+  throw UsageError(
+      fmt::format("{0}: got this option with --engine closed-form, which executes no plan; expected --engine "
+                  "simulated; for example --engine simulated {0} {1}",
+                  option, path));
+}
+
+/// What the command line asks for, without the scenario.
+struct SimulateRequest {
+  Output output;
+  Engine engine;
+  WantedFile trace, plan, links;
+  std::string given_plan;  // the file of a traffic plan that takes the place of the method's; empty: none
+};
+
+SimulateRequest read_request(const po::variables_map& values) {
+  const Output output("--output", values["output"].as<std::string>(), {".json", ".csv"});
+  const WantedFile trace(values, "trace", ".json");
+  Engine engine = read_engine(values);
+  refuse_without_timeline(engine, "--trace", trace.path);
+  const WantedFile plan(values, "write-plan", ".json");
+  const std::string given_plan = values["traffic-plan"].as<std::string>();
+  refuse_stdout(trace, "--trace", "trace.json");
+  refuse_stdout(plan, "--write-plan", "plan.json");
+  refuse_without_plan(engine, "--write-plan", plan.path);
+  refuse_without_plan(engine, "--traffic-plan", given_plan);
+  const WantedFile links(values, "links", ".csv");
+  refuse_without_timeline(engine, "--links", links.path);
+  refuse_stdout(links, "--links", "links.csv");
+  engine.options.record_flows = links.wanted();
   engine.options.on_progress = show_simulation();
+  return {output, engine, trace, plan, links, given_plan};
+}
 
-  const CalibrationFile calibration = read_calibration(*values);
-  const costmodel::Scenario scenario = calibration.stated(read_scenario(*values, calibration.settings()));
-  const std::int64_t replicas = read_replicas(*values, engine);
+/// Executes the scenario, and other seeds of it if `replicas` is above 0.
+sim::SimulatedRun simulate(const SimulateRequest& request, const costmodel::Scenario& scenario,
+                           std::int64_t replicas) {
+  const sim::RunOptions& options = request.engine.options;
+  const std::string& given_plan = request.given_plan;
   sim::SimulatedRun run =
       given_plan.empty()
-          ? execute(scenario, engine)
-          : sim::simulate_plan(scenario, scenario::read_plan(given_plan, scenario.sites()), engine.options);
+          ? execute(scenario, request.engine)
+          : sim::simulate_plan(scenario, scenario::read_plan(given_plan, scenario.sites()), options);
   if (replicas > 0) {
-    sim::RunOptions silent = engine.options;  // replicas run at the same time
+    sim::RunOptions silent = options;  // replicas run at the same time
     silent.on_progress = {};
     const auto with_seed = [&](const costmodel::Scenario& seeded) {
       return given_plan.empty() ? sim::simulate_scenario(seeded, silent).report
@@ -134,47 +153,78 @@ void run_simulate(const Arguments& arguments) {
     throw UsageError(
         "--traffic-plan: got a plan that takes no time; expected a plan with computations or transfers; for "
         "example --traffic-plan experiments/plans/hub-and-spoke.json");
-  // All texts are made before the first file is written, so that a failure leaves no file behind. The closed
-  // form cannot compute a user's own plan, and such a plan sends other bytes than the scenario's method.
-  const ShownSensitivity sensitivity =
-      given_plan.empty() ? read_sensitivity(*values, scenario, engine) : ShownSensitivity{};
-  const ShownUncertainty uncertainty =
-      given_plan.empty() ? find_uncertainty(*values, scenario, calibration, engine, run.report.wall_clock_s)
-                         : ShownUncertainty{};
-  const auto json = [&] {
-    scenario::Json document = scenario::to_json(run.report);
-    document["sensitivity"] = sensitivity_json(sensitivity);
-    document["uncertainty"] = uncertainty_json(uncertainty);
-    document["validation_envelope"] = outside_of_validation(run.report, scenario);
-    document["accuracy"] = accuracy_json(run.report, scenario);
-    if (given_plan.empty()) {
-      document["sent_bytes_per_site"] = scenario::to_json(costmodel::resolve(scenario).plan.sent);
-      const Engine brief = engine.simulated ? brief_engine(scenario) : engine;
-      const auto simulated = [&](const auto& scenarios) { return simulate_all(scenarios, brief.options); };
-      document["bandwidth_curve"] =
-          brief.simulated ? scenario::to_json(costmodel::bandwidth_curve(scenario, simulated), "simulated")
-                          : scenario::to_json(costmodel::bandwidth_curve(scenario), "closed-form");
-    }
-    if (!run.timeline.rounds.empty())
-      document["round_timeline"] =
-          scenario::to_json(costmodel::round_timeline(run.plan, run.timeline), run.plan, scenario.platform);
-    document["scenario"] = scenario::to_json(scenario);
-    return scenario::to_text(document);
-  };
-  const std::string answer = output.for_people()
-                                 ? report_text(run.report, scenario,
-                                               sensitivity_text(sensitivity, run.report.wall_clock_s) +
-                                                   uncertainty_text(uncertainty) + comparable_text(scenario))
-                             : output.csv() ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
-                                            : json();
-  const std::string plan = plan_path.empty() ? "" : scenario::plan_json(run.plan, run.executed);
-  if (!plan_path.empty()) written_plan.write(plan);
-  if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
-  if (!links_path.empty()) {
-    const auto effective = costmodel::effective_platform(scenario.platform, scenario.network);
-    links.write(scenario::links_csv(run.plan, effective, run.timeline));
+  return run;
+}
+
+/// How the answer depends on its inputs. Both are empty for a user's own plan: the closed form cannot compute
+/// it, and it sends other bytes than the scenario's method.
+struct InputEffects {
+  ShownSensitivity sensitivity;
+  ShownUncertainty uncertainty;
+};
+
+std::string simulate_json(const SimulateRequest& request, const costmodel::Scenario& scenario,
+                          const sim::SimulatedRun& run, const InputEffects& effects) {
+  scenario::Json document = scenario::to_json(run.report);
+  document["sensitivity"] = sensitivity_json(effects.sensitivity);
+  document["uncertainty"] = uncertainty_json(effects.uncertainty);
+  document["validation_envelope"] = outside_of_validation(run.report, scenario);
+  document["accuracy"] = accuracy_json(run.report, scenario);
+  if (request.given_plan.empty()) {
+    document["sent_bytes_per_site"] = scenario::to_json(costmodel::resolve(scenario).plan.sent);
+    const Engine brief = request.engine.simulated ? brief_engine(scenario) : request.engine;
+    const auto simulated = [&](const auto& scenarios) { return simulate_all(scenarios, brief.options); };
+    document["bandwidth_curve"] =
+        brief.simulated ? scenario::to_json(costmodel::bandwidth_curve(scenario, simulated), "simulated")
+                        : scenario::to_json(costmodel::bandwidth_curve(scenario), "closed-form");
   }
-  output.write(answer);
+  if (!run.timeline.rounds.empty())
+    document["round_timeline"] =
+        scenario::to_json(costmodel::round_timeline(run.plan, run.timeline), run.plan, scenario.platform);
+  document["scenario"] = scenario::to_json(scenario);
+  return scenario::to_text(document);
+}
+
+std::string simulate_answer(const SimulateRequest& request, const costmodel::Scenario& scenario,
+                            const sim::SimulatedRun& run, const InputEffects& effects) {
+  if (request.output.csv()) return csv_header() + '\n' + csv_row(run.report, scenario) + '\n';
+  if (!request.output.for_people()) return simulate_json(request, scenario, run, effects);
+  return report_text(run.report, scenario,
+                     sensitivity_text(effects.sensitivity, run.report.wall_clock_s) +
+                         uncertainty_text(effects.uncertainty) + comparable_text(scenario));
+}
+
+void write_files(const SimulateRequest& request, const costmodel::Scenario& scenario,
+                 const sim::SimulatedRun& run) {
+  if (request.plan.wanted()) request.plan.output.write(scenario::plan_json(run.plan, run.executed));
+  if (request.trace.wanted())
+    request.trace.output.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
+  if (request.links.wanted()) {
+    const auto effective = costmodel::effective_platform(scenario.platform, scenario.network);
+    request.links.output.write(scenario::links_csv(run.plan, effective, run.timeline));
+  }
+}
+
+}  // namespace
+
+void run_simulate(const Arguments& arguments) {
+  po::options_description options = simulate_options();
+  const auto values = parse(arguments, simulate_help(), options, "scenario");
+  if (!values) return;
+  const SimulateRequest request = read_request(*values);
+  const CalibrationFile calibration = read_calibration(*values);
+  const costmodel::Scenario scenario = calibration.stated(read_scenario(*values, calibration.settings()));
+  const sim::SimulatedRun run = simulate(request, scenario, read_replicas(*values, request.engine));
+  InputEffects effects;
+  if (request.given_plan.empty()) {
+    effects.sensitivity = read_sensitivity(*values, scenario, request.engine);
+    effects.uncertainty =
+        find_uncertainty(*values, scenario, calibration, request.engine, run.report.wall_clock_s);
+  }
+  // The answer is made before the first file is written, so that a failure leaves no file behind.
+  const std::string answer = simulate_answer(request, scenario, run, effects);
+  write_files(request, scenario, run);
+  request.output.write(answer);
 }
 
 }  // namespace fomoe::commands

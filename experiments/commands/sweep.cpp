@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <thread>
 
@@ -18,6 +17,7 @@
 #include "experiments/sweep/rows.hpp"
 #include "experiments/sweep/unchanged.hpp"
 #include "experiments/text/plot.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -28,12 +28,7 @@ namespace {
 constexpr std::int64_t kMostFlows = 30'000;  // of one row, about 0.1 s of CPU time
 
 /// Returns 0 if the text is not a whole number.
-std::uint64_t whole_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return 0;
-  return value;
-}
+std::uint64_t whole_number(std::string_view text) { return parse_number<std::uint64_t>(text).value_or(0); }
 
 int read_jobs(const po::variables_map& values) {
   if (values.count("jobs") == 0) return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

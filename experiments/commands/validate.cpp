@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -17,6 +16,7 @@
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -41,15 +41,15 @@ ErrorLimit read_limit(const std::string& text) {
       static_cast<costmodel::Compared>(std::find(names.begin(), names.end(), quantity) - names.begin());
   const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
   const bool percent = scenario::is_percentage(value);
-  const char* const last = value.data() + value.size() - (percent ? 1 : 0);
-  const auto [end, error] = std::from_chars(value.data(), last, limit.most);
-  if (percent) limit.most /= 100;
-  if (error != std::errc{} || end != last || !(limit.most >= 0) || !std::isfinite(limit.most)) {
+  const std::string_view digits = std::string_view(value).substr(0, value.size() - (percent ? 1 : 0));
+  const auto most = parse_number<double>(digits);
+  if (!most || !(*most >= 0) || !std::isfinite(*most)) {
     throw UsageError(fmt::format(
         "--limit: got \"{}\"; expected QUANTITY=SHARE with a number of at least 0 or a percentage; "
         "for example {}",
         text, kExample));
   }
+  limit.most = percent ? *most / 100 : *most;
   return limit;
 }
 

@@ -13,6 +13,8 @@
 #include <map>
 #include <memory>
 
+#include "platforms/support/descriptor.hpp"
+
 namespace fomoe::explore {
 
 namespace asio = boost::asio;
@@ -95,18 +97,16 @@ class Children {
     int ends[2];
     if (running_.size() >= kMostChildren || pipe2(ends, O_CLOEXEC) != 0)
       return respond({503, "text/plain", "too many answers are being computed\n"});
+    Descriptor reader(ends[0]), writer(ends[1]);
     const pid_t pid = fork();
     if (pid == 0) {
-      close(ends[0]);
-      work_in_child(work, ends[1]);
+      reader.reset();
+      work_in_child(work, writer.get());
     }
-    close(ends[1]);
-    if (pid < 0) {
-      close(ends[0]);
-      return respond({503, "text/plain", "no further process can be started\n"});
-    }
+    writer.reset();
+    if (pid < 0) return respond({503, "text/plain", "no further process can be started\n"});
     setpgid(pid, pid);  // in both processes, since either may be first
-    auto child = std::make_shared<Child>(context_, ends[0], slot, std::move(respond));
+    auto child = std::make_shared<Child>(context_, reader.release(), slot, std::move(respond));
     running_[pid] = child;
     asio::async_read(child->pipe, asio::dynamic_buffer(child->text),
                      [this, pid, child](beast::error_code, std::size_t) { finish(pid, *child); });

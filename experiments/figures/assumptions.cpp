@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::figures {
 
@@ -33,11 +33,10 @@ void Assumptions::refuse(const std::string& name, const std::string& expected,
 
 double Assumptions::parsed(const std::string& name, const std::string& text, double usual, double least,
                            double most) const {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
+  const auto value = parse_number<double>(text);
+  if (!value || !(*value >= least && *value <= most))
     refuse(name, fmt::format("a number from {:g} to {:g}", least, most), fmt::format("{:g}", usual));
-  return value;
+  return *value;
 }
 
 double Assumptions::number(const std::string& name, double usual, double least, double most) {

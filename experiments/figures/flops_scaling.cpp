@@ -48,8 +48,7 @@ Figure flops_scaling(Assumptions& assume) {
   figure.notes = {
       "The paper does not define F_dense; the assumptions state the definition used here.",
       "The paper defines σ_st twice: N_le/N_e in the main text, and min(1, N_le/k) in the appendix. This "
-      "figure "
-      "uses the main text's.",
+      "figure uses the main text's.",
       "With the accounting `paper`, the curve bends where N_le < k, because min(k, N_le)/k multiplies σ_st."};
   return figure;
 }

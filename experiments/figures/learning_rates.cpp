@@ -120,8 +120,7 @@ Figure learning_rates(Assumptions& assume) {
       "Centralised runs of 0.66 M tokens. The third claim is no claim of the paper: it is the check that the "
       "experiment can show a rate that moves.",
       "Without scaling, the learning rate and epsilon of hidden matrices are not scaled; the initial weights "
-      "and "
-      "the multipliers of the forward pass are those of CompleteP."};
+      "and the multipliers of the forward pass are those of CompleteP."};
   return figure;
 }
 

@@ -89,9 +89,8 @@ Figure skip_throughput(Assumptions& assume) {
   figure.notes = {
       "The paper measured up to 1.4 times on 8 B200 GPUs with its model of 150 M parameters, which is this "
       "one. Its experts have 5 % of the FLOPs, so 1.4 times cannot come from FLOPs alone, but from experts "
-      "that "
-      "take more than their share of the time: in PyTorch, one after the other, they take three quarters of "
-      "a step (240 ms on this GPU, against 60 ms with grouped products; "
+      "that take more than their share of the time: in PyTorch, one after the other, they take three "
+      "quarters of a step (240 ms on this GPU, against 60 ms with grouped products; "
       "experiments/measured/h200-2026-11-26/eager).",
       "`fomoe-train profile --skip-token --local-experts …` measures the same on any device, and --set "
       "profile=FILE draws it.",

@@ -42,8 +42,7 @@ Figure skip_tokens(Assumptions& assume) {
   state_proxy(assume);
   figure.notes = {
       "Without skip-token, a router scores the experts of its site only, and always uses min(k, N_le) of "
-      "them. "
-      "With skip-token, it scores all, and what it would send to experts elsewhere is dropped.",
+      "them. With skip-token, it scores all, and what it would send to experts elsewhere is dropped.",
       "The paper prints no numbers for this figure, so there is no series of the paper.",
       "router_entropy (in nats), load_cv and ghost_share are means over sites and layers, on the validation "
       "sequences; a router that uses all experts equally would have a ghost share of 1 − O_e/M."};

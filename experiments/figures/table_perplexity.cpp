@@ -42,8 +42,7 @@ Figure table_perplexity(Assumptions& assume) {
       "The tables are data: nothing is computed here except the ratio to full replicas and the "
       "contradictions.",
       "O_e = 8 is an outlier: for LocalAdamW, K = 32 and 8 sites, the table prints 106.91 with fixed "
-      "placement and "
-      "106.30 with random placement, although all sites then hold all experts.",
+      "placement and 106.30 with random placement, although all sites then hold all experts.",
       "plus_minus is a standard deviation; the paper says once over the data set, once over seeds."};
   return figure;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 #include "experiments/files/csv.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::figures {
@@ -91,11 +91,9 @@ class RowsReader {
 
   [[nodiscard]] double number(const std::string& column) const {
     const std::string& text = word(column);
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0))
-      refuse(column, '"' + text + '"', "a number of at least 0");
-    return value;
+    const auto value = parse_number<double>(text);
+    if (!value || !(*value >= 0)) refuse(column, '"' + text + '"', "a number of at least 0");
+    return *value;
   }
 
   std::istringstream lines_;

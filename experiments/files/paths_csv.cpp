@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "experiments/files/platform_file.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -20,12 +20,10 @@ constexpr const char* kExamplePath = "aws:us-east-1,azure:eastus,4850218610,1,1.
 /// Reads a number above zero: a measured rate or round trip cannot be zero.
 double positive_number(std::string_view cell, const std::string& place, const char* column,
                        const char* example) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  if (error != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(number) || number <= 0) {
+  const auto number = parse_number<double>(cell);
+  if (!number || !std::isfinite(*number) || *number <= 0)
     fail(place, column, fmt::format("\"{}\"", cell), "a number above zero", example);
-  }
-  return number;
+  return *number;
 }
 
 }  // namespace

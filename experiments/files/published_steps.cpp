@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -11,6 +10,7 @@
 #include "costmodel/model/flops.hpp"
 #include "experiments/files/csv.hpp"
 #include "experiments/files/published_steps_csv.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -18,11 +18,9 @@ namespace {
 // The catalogue is compiled into the program, so an error in it is a bug of the program. A test reads all of
 // it.
 double number_of(const std::string& cell) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  if (error != std::errc{} || end != cell.data() + cell.size())
-    throw std::logic_error(fmt::format("published_steps.csv: \"{}\" is not a number", cell));
-  return number;
+  const auto number = parse_number<double>(cell);
+  if (!number) throw std::logic_error(fmt::format("published_steps.csv: \"{}\" is not a number", cell));
+  return *number;
 }
 
 std::vector<PublishedSteps> read_published_steps() {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "experiments/files/paper_tables.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
@@ -65,12 +65,11 @@ class QualityReader {
   }
 
   double number(std::string_view cell, const std::string& column, double min) const {
-    double value = 0;
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (error != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(value) || value < min)
+    const auto value = parse_number<double>(cell);
+    if (!value || !std::isfinite(*value) || *value < min)
       wrong(column, fmt::format("\"{}\"", cell), fmt::format("a number of at least {}", min),
             kExampleQuality);
-    return value;
+    return *value;
   }
 
   std::int64_t whole(std::string_view cell, const std::string& column) const {

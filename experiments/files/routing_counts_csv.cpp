@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -11,6 +10,7 @@
 #include "experiments/files/csv.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -21,13 +21,12 @@ constexpr std::int64_t kMaxCount = 1'000'000'000'000;
 
 std::int64_t whole_number(std::string_view cell, const std::string& place, const char* column,
                           std::int64_t least, std::int64_t most) {
-  std::int64_t number = -1;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  if (error != std::errc{} || end != cell.data() + cell.size() || number < least || number > most) {
+  const auto number = parse_number<std::int64_t>(cell);
+  if (!number || *number < least || *number > most) {
     fail(place, column, fmt::format("\"{}\"", cell), fmt::format("a whole number from {} to {}", least, most),
          std::to_string(least));
   }
-  return number;
+  return *number;
 }
 
 }  // namespace

@@ -140,8 +140,7 @@ std::string in_turn_line(const std::vector<ValidatedRun>& runs) {
   if (in_turn == 0) return "";
   return fmt::format(
       "The sites of {} of {} runs worked in turn in one process: these runs tell how long compute takes and "
-      "what is "
-      "sent, and nothing about transfers.\n",
+      "what is sent, and nothing about transfers.\n",
       in_turn, runs.size());
 }
 

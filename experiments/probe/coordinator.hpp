@@ -35,7 +35,8 @@ struct Site {
 /// Waits for ranks 1 … world − 1. `first` is the first message of rank 0 itself. Throws SiteLost if a rank
 /// does not connect in time. Throws std::runtime_error for two sites with the same name, for other
 /// inconsistent first messages, and for a site without iperf3.
-std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineSocket own, double until_s);
+std::vector<Site> gather_sites(const Descriptor& listener, const Hello& first, LineSocket own,
+                               double until_s);
 
 /// The names of all sites, by rank. A site without a name is named after its host, with its rank appended if
 /// two sites share a host name. Throws std::runtime_error if a name was given twice.

@@ -41,8 +41,8 @@ ExternalProgram::ExternalProgram(const std::vector<std::string>& command) {
   if (program.empty()) throw std::runtime_error(command.front() + " is not on PATH");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error(std::strerror(errno));
-  pipe_ = Socket(ends[0]);
-  const Socket output(ends[1]);
+  pipe_ = Descriptor(ends[0]);
+  const Descriptor output(ends[1]);
   std::vector<std::string> words = command;
   words.front() = program;
   std::vector<char*> arguments;
@@ -66,7 +66,7 @@ void ExternalProgram::kill() {
 }
 
 bool ExternalProgram::read_some(double until_s) {
-  if (!pipe_.readable(until_s)) return false;
+  if (!readable(pipe_, until_s)) return false;
   std::array<char, 65536> buffer{};
   const ssize_t size = ::read(pipe_.get(), buffer.data(), buffer.size());
   if (size < 0) return errno == EINTR;

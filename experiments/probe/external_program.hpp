@@ -42,7 +42,7 @@ class ExternalProgram {
   /// that got the same process id.
   std::mutex ending_;
   bool ended_ = false;
-  Socket pipe_;
+  Descriptor pipe_;
   bool output_ended_ = false;
   std::string output_;
 };

@@ -70,7 +70,8 @@ std::vector<std::string> site_names(const std::vector<Hello>& hellos) {
   return names;
 }
 
-std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineSocket own, double until_s) {
+std::vector<Site> gather_sites(const Descriptor& listener, const Hello& first, LineSocket own,
+                               double until_s) {
   const auto world = static_cast<std::size_t>(first.world);
   std::vector<std::optional<Hello>> hellos(world);
   std::vector<std::optional<LineSocket>> connections(world);
@@ -80,7 +81,7 @@ std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineS
     refuse_what_differs(first, first.world);
     while (!missing_ranks(hellos).empty()) {
       std::string peer;
-      std::optional<Socket> socket = accept_from(listener, until_s, &peer);
+      std::optional<Descriptor> socket = accept_from(listener, until_s, &peer);
       if (!socket)
         throw SiteLost(fmt::format(
             "{} did not connect: check that fomoe probe runs there and can reach MASTER_ADDR and MASTER_PORT",

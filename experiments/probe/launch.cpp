@@ -2,23 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::probe {
 
 namespace {
 
 int variable_as_number(const std::string& name, const std::string& text, int least, int most) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+  const auto value = parse_number<int>(text);
+  if (!value || *value < least || *value > most) {
     throw InputError(name, '"' + text + '"', fmt::format("a whole number from {} to {}", least, most),
                      fmt::format("{}={}", name, least));
   }
-  return value;
+  return *value;
 }
 
 }  // namespace

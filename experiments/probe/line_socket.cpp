@@ -7,7 +7,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -44,8 +43,8 @@ void set(int socket, int level, int option, int value) {
 }
 
 /// The numeric form of a socket address; empty if the conversion fails.
-std::optional<Socket> attempt(const addrinfo& address, double until_s) {
-  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+std::optional<Descriptor> attempt(const addrinfo& address, double until_s) {
+  Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.get() < 0) return std::nullopt;
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, until_s)) return std::nullopt;
@@ -64,22 +63,12 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
+bool readable(const Descriptor& socket, double until_s) { return wait_for(socket.get(), POLLIN, until_s); }
 
-void Socket::reset() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
-}
-
-bool Socket::readable(double until_s) const { return wait_for(descriptor_, POLLIN, until_s); }
-
-std::optional<Socket> listen_on(int port) {
+std::optional<Descriptor> listen_on(int port) {
   // One socket serves IPv4 and IPv6 if this machine has IPv6. A new network namespace may have none.
   for (const int family : {AF_INET6, AF_INET}) {
-    Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (socket.get() < 0) continue;
     set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
     sockaddr_in6 six{};
@@ -101,11 +90,12 @@ std::optional<Socket> listen_on(int port) {
       fmt::format("cannot listen on port {}: this machine supports neither IPv4 nor IPv6", port));
 }
 
-std::optional<Socket> accept_from(const Socket& listener, double until_s, std::string* peer) {
-  while (listener.readable(until_s)) {
+std::optional<Descriptor> accept_from(const Descriptor& listener, double until_s, std::string* peer) {
+  while (readable(listener, until_s)) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
-    Socket socket(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
+    Descriptor socket(
+        ::accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
     if (socket.get() < 0) continue;  // the peer disconnected before accept()
     std::array<char, NI_MAXHOST> text{};
     if (peer != nullptr && ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(),
@@ -118,7 +108,7 @@ std::optional<Socket> accept_from(const Socket& listener, double until_s, std::s
   return std::nullopt;
 }
 
-Socket connect_to(const std::string& host, int port, double until_s) {
+Descriptor connect_to(const std::string& host, int port, double until_s) {
   std::string reason = "no answer";
   do {
     addrinfo hints{};
@@ -141,7 +131,7 @@ Socket connect_to(const std::string& host, int port, double until_s) {
   throw ConnectionLost(fmt::format("{}, port {}: {}", host, port, reason));
 }
 
-LineSocket::LineSocket(Socket socket) : socket_(std::move(socket)) {
+LineSocket::LineSocket(Descriptor socket) : socket_(std::move(socket)) {
   set(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   set(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 15);
@@ -166,7 +156,7 @@ void LineSocket::send(const nlohmann::json& line) {
 std::optional<nlohmann::json> LineSocket::receive(double until_s) {
   for (;;) {
     if (auto line = take_line()) return line;
-    if (!socket_.readable(until_s)) return std::nullopt;
+    if (!readable(socket_, until_s)) return std::nullopt;
     std::array<char, 65536> buffer{};
     const ssize_t size = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;

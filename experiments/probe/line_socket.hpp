@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "platforms/support/descriptor.hpp"
+
 namespace fomoe::probe {
 
 /// The other end closed the connection, or the network failed.
@@ -15,35 +17,23 @@ class ConnectionLost : public std::runtime_error {
 /// Seconds of a monotonic clock.
 double now_s();
 
-/// A file descriptor that is closed with the object.
-class Socket {
- public:
-  explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(other.descriptor_) { other.descriptor_ = -1; }
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket() { reset(); }
-  [[nodiscard]] int get() const { return descriptor_; }
-  void reset();
-  /// Waits until data or a connection can be read, or until the given time. Returns whether it can be read.
-  [[nodiscard]] bool readable(double until_s) const;
-
- private:
-  int descriptor_;
-};
+/// Waits until data or a connection can be read, or until the given time. Returns whether it can be read.
+[[nodiscard]] bool readable(const Descriptor& socket, double until_s);
 
 /// Listens on all addresses of this machine, including IPv6 if available. `port` 0 chooses any free port.
 /// Returns nothing if the port is taken; throws std::runtime_error for any other error.
-std::optional<Socket> listen_on(int port);
+std::optional<Descriptor> listen_on(int port);
 /// Accepts a connection; returns nothing if none came in time. `peer` is set to the numeric address of the
 /// other end.
-std::optional<Socket> accept_from(const Socket& listener, double until_s, std::string* peer = nullptr);
+std::optional<Descriptor> accept_from(const Descriptor& listener, double until_s,
+                                      std::string* peer = nullptr);
 /// Connects, and retries until the given time if nobody listens yet. Throws ConnectionLost.
-Socket connect_to(const std::string& host, int port, double until_s);
+Descriptor connect_to(const std::string& host, int port, double until_s);
 
 class LineSocket {
  public:
   /// Sets keep-alive options, so that a dead peer is noticed within a minute, even if nothing is sent.
-  explicit LineSocket(Socket socket);
+  explicit LineSocket(Descriptor socket);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// Throws ConnectionLost.
@@ -55,7 +45,7 @@ class LineSocket {
  private:
   std::optional<nlohmann::json> take_line();
 
-  Socket socket_;
+  Descriptor socket_;
   std::string read_;
 };
 

@@ -41,9 +41,9 @@ struct Task {
   std::thread thread;
 
   /// Returns false when the time is over.
-  bool wait_readable(const Socket& socket, double until_s) const {
+  bool wait_readable(const Descriptor& socket, double until_s) const {
     while (!stop) {
-      if (socket.readable(std::min(until_s, now_s() + kGlance_s))) return true;
+      if (readable(socket, std::min(until_s, now_s() + kGlance_s))) return true;
       if (now_s() >= until_s) return false;
     }
     throw Stopped();
@@ -57,9 +57,9 @@ struct Task {
 };
 
 /// Sends every byte back until the other end closes the connection.
-void echo(const Task& task, const Socket& listener, double until_s) {
+void echo(const Task& task, const Descriptor& listener, double until_s) {
   if (!task.wait_readable(listener, until_s)) return;
-  const std::optional<Socket> connection = accept_from(listener, until_s);
+  const std::optional<Descriptor> connection = accept_from(listener, until_s);
   if (!connection) return;
   const int yes = 1;
   ::setsockopt(connection->get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -71,7 +71,7 @@ void echo(const Task& task, const Socket& listener, double until_s) {
 }
 
 json ping(const json& asked, double until_s) {
-  const Socket connection = connect_to(asked.at("host"), whole_number(asked, "port"), until_s);
+  const Descriptor connection = connect_to(asked.at("host"), whole_number(asked, "port"), until_s);
   const int yes = 1;
   ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   std::vector<double> round_trips_s;
@@ -80,7 +80,7 @@ json ping(const json& asked, double until_s) {
   for (int i = 0; i <= count; ++i) {
     char byte = '?';
     const double begin_s = now_s();
-    if (::send(connection.get(), &byte, 1, MSG_NOSIGNAL) != 1 || !connection.readable(until_s) ||
+    if (::send(connection.get(), &byte, 1, MSG_NOSIGNAL) != 1 || !readable(connection, until_s) ||
         ::recv(connection.get(), &byte, 1, MSG_DONTWAIT) != 1)
       throw ConnectionLost("a byte that was sent did not come back");
     if (i > 0) round_trips_s.push_back(now_s() - begin_s);
@@ -174,7 +174,7 @@ class Service {
     }
   }
 
-  std::pair<Socket, int> free_listener() const {
+  std::pair<Descriptor, int> free_listener() const {
     for (int port = first_port_; port < first_port_ + kPorts; ++port) {
       if (auto listener = listen_on(port)) return {std::move(*listener), port};
     }

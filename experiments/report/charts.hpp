@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/report/html.hpp"
-#include "experiments/report/results/result.hpp"
+#include "experiments/report/readers/result.hpp"
 
 namespace fomoe::report {
 

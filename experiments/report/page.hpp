@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "experiments/report/results/result.hpp"
+#include "experiments/report/readers/result.hpp"
 
 namespace fomoe::report {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/report/results/result.hpp"
+#include "experiments/report/readers/result.hpp"
 
 namespace fomoe::report {
 

@@ -8,7 +8,7 @@
 
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
-#include "experiments/report/results/names.hpp"
+#include "experiments/report/readers/names.hpp"
 #include "experiments/report/scale.hpp"
 #include "experiments/report/sections.hpp"
 #include "experiments/text/human.hpp"

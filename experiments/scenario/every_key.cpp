@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -21,9 +21,7 @@ long line_of(const std::string& message) {
   if (message.starts_with("--")) return 0;
   const std::size_t colon = message.find(':');
   if (colon == std::string::npos) return 0;
-  long line = 0;
-  std::from_chars(message.data() + colon + 1, message.data() + message.size(), line);
-  return line;
+  return parse_leading_number<long>(std::string_view(message).substr(colon + 1)).value_or(0);
 }
 
 void read_value(const TableReader& table, const Key& key) {

@@ -3,13 +3,13 @@
 // user_annotation on the CPU's thread, and gpu_user_annotation on every stream that computed for the step.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/step_profiles/log_reader.hpp"
 #include "experiments/text/nesting.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::step_profiles {
 namespace {
@@ -24,11 +24,10 @@ std::string text_of(const Json& event, const char* key) {
 
 /// The number n of "ProfilerStep#n"; it starts at 0.
 std::int64_t step_number(const std::string& digits, const std::string& place) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc{} || end != digits.data() + digits.size() || number < 0)
+  const auto number = parse_number<std::int64_t>(digits);
+  if (!number || *number < 0)
     scenario::fail(place, "ProfilerStep#", '"' + digits + '"', "a whole number", "ProfilerStep#3");
-  return number;
+  return *number;
 }
 
 Json parse(const std::string& path, const std::string& text) {

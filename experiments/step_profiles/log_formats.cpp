@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <set>
 
 #include "experiments/step_profiles/log_reader.hpp"
 #include "experiments/step_profiles/log_text.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::step_profiles {
 namespace {
@@ -37,10 +37,8 @@ constexpr LogFormat kFormats[] = {
 
 /// The whole number at the start of the text; empty if there is none.
 std::optional<std::int64_t> leading_count(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || value < 1) return std::nullopt;
-  return value;
+  const auto value = parse_leading_number<std::int64_t>(text);
+  return value && *value >= 1 ? value : std::nullopt;
 }
 
 /// The text after `label`; empty if the line does not contain the label.

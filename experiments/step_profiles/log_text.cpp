@@ -1,10 +1,10 @@
 #include "experiments/step_profiles/log_text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "experiments/scenario/toml/document.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::step_profiles {
 namespace {
@@ -79,12 +79,10 @@ double logged_number(const std::string& word, const std::string& place, const st
     scale = scale_of(digits.back());
     digits.pop_back();
   }
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value * scale) ||
-      value <= 0)
+  const auto value = parse_number<double>(digits);
+  if (!value || !std::isfinite(*value * scale) || *value <= 0)
     scenario::fail(place, key_of(label), '"' + word + '"', "a number above zero", example);
-  return value * scale;
+  return *value * scale;
 }
 
 std::int64_t logged_count(const std::string& word, const std::string& place, const std::string& label,

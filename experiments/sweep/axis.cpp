@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/single_key.hpp"
 #include "experiments/text/units.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::sweep {
 
@@ -63,12 +63,10 @@ std::vector<std::string> separated(const std::string& text) {
 }
 
 double plain_number(const std::string& text, const std::string& part, const char* what) {
-  double value = 0;
   const bool percent = scenario::is_percentage(part);
-  const char* const last = part.data() + part.size() - (percent ? 1 : 0);
-  const auto [end, error] = std::from_chars(part.data(), last, value);
-  if (percent) value /= 100;
-  if (error != std::errc{} || end != last || !std::isfinite(value) || value <= 0)
+  const auto number = parse_number<double>(std::string_view(part).substr(0, part.size() - (percent ? 1 : 0)));
+  const double value = percent ? number.value_or(0) / 100 : number.value_or(0);
+  if (!std::isfinite(value) || value <= 0)
     refuse(text, fmt::format("\"{}\" as the {}", part, what), "a number above zero");
   return value;
 }

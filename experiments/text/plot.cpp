@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
 
 #include "experiments/text/human.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 namespace {
@@ -29,9 +29,7 @@ int columns_of_environment() {
   const char* const text = std::getenv("COLUMNS");
   if (text == nullptr) return 0;
   const std::string_view columns = text;
-  int width = 0;
-  const auto [end, error] = std::from_chars(columns.data(), columns.data() + columns.size(), width);
-  return error == std::errc{} && end == columns.data() + columns.size() ? width : 0;
+  return parse_number<int>(columns).value_or(0);
 }
 
 std::string repeated(std::string_view block, int count) {

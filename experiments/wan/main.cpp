@@ -81,8 +81,7 @@ po::options_description make_options() {
       "TCP congestion control in every site (default: this machine's)")(
       "socket-buffers", po::value<std::string>()->default_value("system")->value_name("system|large"),
       "limits of TCP's buffers while CMD runs: this machine's, with which one connection may not fill a link "
-      "of "
-      "large bandwidth x latency, or large enough for every link")(
+      "of large bandwidth x latency, or large enough for every link")(
       "master-port", po::value<int>()->default_value(29500)->value_name("PORT"), "value of MASTER_PORT")(
       "no-check", "do not measure the emulation before CMD starts")(
       "report", po::value<std::string>()->value_name("FILE.json"),

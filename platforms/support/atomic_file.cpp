@@ -33,28 +33,27 @@ AtomicFile::AtomicFile(const std::string& path)
     throw std::runtime_error(path + ": cannot be written: it exists and is not a regular file");
   }
   const fs::path folder = fs::path(target_).parent_path();
-  descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor_ >= 0) return;
+  file_ = Descriptor(::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  if (file_.get() >= 0) return;
   temporary_ = target_ + ".XXXXXX.tmp";
-  descriptor_ = mkstemps(temporary_.data(), 4);
-  if (descriptor_ < 0) {
+  file_ = Descriptor(mkstemps(temporary_.data(), 4));
+  if (file_.get() < 0) {
     temporary_.clear();
     fail();
   }
   // mkstemps() creates the file with mode 0600; a result file gets the usual mode.
   const mode_t mask = umask(0);
   umask(mask);
-  (void)fchmod(descriptor_, 0666 & ~mask);
+  (void)fchmod(file_.get(), 0666 & ~mask);
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) close(descriptor_);
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = ::write(descriptor_, text.data(), text.size());
+    const ssize_t written = ::write(file_.get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail();
     text.remove_prefix(static_cast<std::size_t>(written));
@@ -62,7 +61,7 @@ void AtomicFile::write(std::string_view text) {
 }
 
 void AtomicFile::commit() {
-  if (fsync(descriptor_) != 0) fail();
+  if (fsync(file_.get()) != 0) fail();
   if (temporary_.empty()) name_it();
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail();
   temporary_.clear();
@@ -70,7 +69,7 @@ void AtomicFile::commit() {
 
 // A nameless file can take a new name only. The rename then replaces the target.
 void AtomicFile::name_it() {
-  const std::string file = "/proc/self/fd/" + std::to_string(descriptor_);
+  const std::string file = "/proc/self/fd/" + std::to_string(file_.get());
   for (int attempt = 0;; ++attempt) {
     const std::string name =
         target_ + '.' + std::to_string(getpid()) + '-' + std::to_string(attempt) + ".tmp";

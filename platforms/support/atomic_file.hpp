@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "platforms/support/descriptor.hpp"
+
 namespace fomoe {
 
 /// A file that replaces its target at commit(). Without commit() the destructor removes it. All functions
@@ -25,7 +27,7 @@ class AtomicFile {
   void name_it();
 
   std::string target_, temporary_;  // temporary_ is empty while the file has no name
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 /// Writes `text` to the file atomically. Throws std::runtime_error if it fails.

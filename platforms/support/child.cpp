@@ -75,27 +75,27 @@ Child::Child(const std::function<void(ChildOutput&)>& work) {
   messages_ = std::tmpfile();
   if (messages_ == nullptr || ::pipe2(ends, O_CLOEXEC) != 0)
     throw std::runtime_error(std::string("cannot prepare a child process: ") + std::strerror(errno));
+  reader_ = Descriptor(ends[0]);
+  Descriptor writer(ends[1]);
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0)
     throw std::runtime_error(std::string("cannot start a child process: ") + std::strerror(errno));
   if (pid_ == 0) {
-    ::close(ends[0]);
+    reader_.reset();
     ::dup2(::fileno(messages_), STDERR_FILENO);
-    run(work, ends[1], parent);
+    run(work, writer.get(), parent);
   }
-  ::close(ends[1]);
-  reader_ = ends[0];
 }
 
 Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
-      reader_(std::exchange(other.reader_, -1)),
+      reader_(std::move(other.reader_)),
       messages_(std::exchange(other.messages_, nullptr)) {}
 
 Child::~Child() {
-  if (reader_ >= 0) ::close(reader_);
+  reader_.reset();
   if (pid_ >= 0) {
     ::kill(pid_, SIGTERM);
     (void)reap();
@@ -104,14 +104,14 @@ Child::~Child() {
 }
 
 bool Child::has_output_within(std::chrono::milliseconds time) const {
-  pollfd reader{reader_, POLLIN, 0};
+  pollfd reader{reader_.get(), POLLIN, 0};
   return ::poll(&reader, 1, static_cast<int>(time.count())) > 0;
 }
 
 void Child::read(void* data, std::size_t size) {
   char* at = static_cast<char*>(data);
   while (size > 0) {
-    const ssize_t got = ::read(reader_, at, size);
+    const ssize_t got = ::read(reader_.get(), at, size);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
       const std::string error = reap();

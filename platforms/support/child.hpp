@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "platforms/support/descriptor.hpp"
+
 namespace fomoe {
 
 /// The child threw an exception, or died. what() is the exception's message, or the child's stderr if it
@@ -91,7 +93,7 @@ class Child {
   std::string reap();  // the error; empty if the child succeeded
 
   pid_t pid_ = -1;
-  int reader_ = -1;
+  Descriptor reader_;
   std::FILE* messages_ = nullptr;  // the child's stderr
 };
 

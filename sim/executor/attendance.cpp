@@ -1,4 +1,4 @@
-// The part of Executor for rounds that may go on without some nodes (costmodel/plan/attendance.hpp).
+// The part of PlanSimulator for rounds that may go on without some nodes (costmodel/plan/attendance.hpp).
 //
 // The transfers of such a round begin when it is known who takes part: when all nodes that take part in a
 // transfer have arrived at one, or when a time-out has left out those that have not. This is the round's
@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "costmodel/plan/absences.hpp"
-#include "sim/executor/executor.hpp"
-#include "sim/executor/executor_round.hpp"
+#include "sim/executor/plan_simulator.hpp"
+#include "sim/executor/plan_simulator_round.hpp"
 
 namespace fomoe::sim {
 
@@ -24,26 +24,26 @@ namespace {
 constexpr double kTogether_s = 1e-6;
 }  // namespace
 
-bool Executor::waits_for_lost_sites() const { return std::isinf(rules_.drop_after_s); }
+bool PlanSimulator::waits_for_lost_sites() const { return std::isinf(rules_.drop_after_s); }
 
-void Executor::schedule_outages() {
+void PlanSimulator::schedule_outages() {
   for (const costmodel::Outage& outage : rules_.outages) {
-    const auto each_node = [this, site = outage.site](void (Executor::*change)(NodeId)) {
+    const auto each_node = [this, site = outage.site](void (PlanSimulator::*change)(NodeId)) {
       for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
         if (plan_.nodes[n].site == site) (this->*change)(static_cast<NodeId>(n));
       }
     };
     fluid_.after(outage.start_s, [this, each_node] {
-      if (rounds_finished_ < sequence_.size()) each_node(&Executor::lose);
+      if (rounds_finished_ < sequence_.size()) each_node(&PlanSimulator::lose);
     });
     fluid_.after(outage.start_s + outage.duration_s, [this, each_node] {
-      if (rounds_finished_ < sequence_.size()) each_node(&Executor::come_back);
+      if (rounds_finished_ < sequence_.size()) each_node(&PlanSimulator::come_back);
     });
   }
 }
 
 /// Decides who takes part in a round that begins now, and whether its transfers wait for a gathering.
-void Executor::gather_members(Round& round) {
+void PlanSimulator::gather_members(Round& round) {
   std::vector<bool> absent(plan_.nodes.size(), false);
   for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
     if (presence_[n] == Presence::ready) {
@@ -74,7 +74,7 @@ void Executor::gather_members(Round& round) {
       std::find(gathering.expected.begin(), gathering.expected.end(), 1) == gathering.expected.end();
 }
 
-void Executor::arrive(NodeId node, Round& round, OpId op) {
+void PlanSimulator::arrive(NodeId node, Round& round, OpId op) {
   round.gathering.ready.emplace_back(node, op);
   char& arrived = round.gathering.arrived[static_cast<std::size_t>(node)];
   if (arrived) return;
@@ -83,7 +83,7 @@ void Executor::arrive(NodeId node, Round& round, OpId op) {
 }
 
 /// Begins the transfers of the round if nobody is missing. Otherwise starts the time-outs that apply.
-void Executor::consider(Round& round) {
+void PlanSimulator::consider(Round& round) {
   Gathering& gathering = round.gathering;
   if (gathering.done) return;
   std::int64_t workers = 0, ready = 0;
@@ -110,7 +110,7 @@ void Executor::consider(Round& round) {
 
 /// After the time-out, leaves out the nodes that have not arrived; with `lost_only`, those whose site has not
 /// come back.
-void Executor::count_down(Round& round, double timeout_s, bool lost_only) {
+void PlanSimulator::count_down(Round& round, double timeout_s, bool lost_only) {
   fluid_.after(timeout_s, [this, position = round.position, attempt = round.gathering.attempt, lost_only] {
     if (!live_[position] || live_[position]->gathering.done || live_[position]->gathering.attempt != attempt)
       return;
@@ -126,7 +126,7 @@ void Executor::count_down(Round& round, double timeout_s, bool lost_only) {
   });
 }
 
-void Executor::begin_transfers(Round& round) {
+void PlanSimulator::begin_transfers(Round& round) {
   std::vector<bool> absent;
   for (const char member : round.members) absent.push_back(!member);
   round.plan = costmodel::without(std::move(round.plan), absent);
@@ -138,7 +138,7 @@ void Executor::begin_transfers(Round& round) {
       round.transfers[op] = play(*transfer, round, static_cast<OpId>(op));
   }
   for (const auto& [node, op] : gathering.ready) {
-    TransferRun& transfer = *round.transfers[static_cast<std::size_t>(op)];
+    SimulatedTransfer& transfer = *round.transfers[static_cast<std::size_t>(op)];
     if (!round.members[static_cast<std::size_t>(node)]) continue;
     if (transfer.takes_part(node)) {
       transfer.start(node);
@@ -149,7 +149,7 @@ void Executor::begin_transfers(Round& round) {
 }
 
 /// The round goes on without the node. If the node still computes for it, this work is lost.
-void Executor::leave_out(NodeId node, Round& round) {
+void PlanSimulator::leave_out(NodeId node, Round& round) {
   const auto n = static_cast<std::size_t>(node);
   round.members[n] = 0;
   const auto& ended = round.progress.ended[n];
@@ -167,7 +167,7 @@ void Executor::leave_out(NodeId node, Round& round) {
 }
 
 /// The node's site has stopped.
-void Executor::lose(NodeId node) {
+void PlanSimulator::lose(NodeId node) {
   const auto n = static_cast<std::size_t>(node);
   if (presence_[n] == Presence::lost) return;
   cut_short(node);
@@ -190,7 +190,7 @@ void Executor::lose(NodeId node) {
 }
 
 /// Ends the transfers of the round, and what nodes began after them. Its members gather again.
-void Executor::interrupt(Round& round) {
+void PlanSimulator::interrupt(Round& round) {
   transport_.cancel_all();
   for (std::size_t later = round.position + 1; later < live_.size() && live_[later]; ++later) {
     for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
@@ -203,7 +203,7 @@ void Executor::interrupt(Round& round) {
     }
     bury(later);
   }
-  for (std::unique_ptr<TransferRun>& transfer : round.transfers) {
+  for (std::unique_ptr<SimulatedTransfer>& transfer : round.transfers) {
     if (!transfer) continue;
     transfer->abandon();
     interrupted_.push_back(std::move(transfer));
@@ -235,7 +235,7 @@ void Executor::interrupt(Round& round) {
 }
 
 /// Everything ends, and goes on from the last checkpoint when all sites are there again.
-void Executor::go_back() {
+void PlanSimulator::go_back() {
   transport_.cancel_all();
   for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
     cut_short(static_cast<NodeId>(n));
@@ -253,7 +253,7 @@ void Executor::go_back() {
 }
 
 /// The node fetches the training state from the first node that has it.
-void Executor::come_back(NodeId node) {
+void PlanSimulator::come_back(NodeId node) {
   const auto n = static_cast<std::size_t>(node);
   presence_[n] = Presence::fetching;
   const std::uint32_t epoch = ++epoch_[n];
@@ -281,7 +281,7 @@ void Executor::come_back(NodeId node) {
       });
 }
 
-void Executor::fetched(NodeId node) {
+void PlanSimulator::fetched(NodeId node) {
   const auto n = static_cast<std::size_t>(node);
   if (waits_for_lost_sites() && !rules_.quorum) {  // go_back() has stopped all nodes
     presence_[n] = Presence::member;
@@ -300,7 +300,7 @@ void Executor::fetched(NodeId node) {
 }
 
 /// The node does its part of the round once more.
-void Executor::begin_again(NodeId node, Round& round) {
+void PlanSimulator::begin_again(NodeId node, Round& round) {
   const auto n = static_cast<std::size_t>(node);
   RoundProgress& progress = round.progress;
   progress.unfinished +=
@@ -313,7 +313,7 @@ void Executor::begin_again(NodeId node, Round& round) {
 }
 
 /// Ends the node's present computation, if it computes. finish_op() ends one that is not cut short.
-void Executor::cut_short(NodeId node) {
+void PlanSimulator::cut_short(NodeId node) {
   Busy& busy = busy_[static_cast<std::size_t>(node)];
   const double end_s = std::min(busy.end_s, fluid_.now());
   if (busy.start_s < end_s)
@@ -323,8 +323,8 @@ void Executor::cut_short(NodeId node) {
 }
 
 /// Takes a round that a failure ended out of use. Callbacks may still refer to it.
-void Executor::bury(std::size_t position) {
-  for (std::unique_ptr<TransferRun>& transfer : live_[position]->transfers)
+void PlanSimulator::bury(std::size_t position) {
+  for (std::unique_ptr<SimulatedTransfer>& transfer : live_[position]->transfers)
     if (transfer) transfer->abandon();
   buried_.push_back(std::move(live_[position]));
 }

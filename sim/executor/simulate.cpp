@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "platforms/support/child.hpp"
-#include "sim/executor/executor.hpp"
+#include "sim/executor/plan_simulator.hpp"
 
 namespace fomoe::sim {
 
@@ -78,12 +78,12 @@ class SharedProgress {
   SharedProgress(const SharedProgress&) = delete;
   SharedProgress& operator=(const SharedProgress&) = delete;
 
-  void set(const Progress& progress) const {
+  void set(const SimulationProgress& progress) const {
     values_->simulated_s = progress.simulated_s;
     values_->rounds_finished = progress.rounds_finished;
     values_->rounds = progress.rounds;
   }
-  [[nodiscard]] Progress get() const {
+  [[nodiscard]] SimulationProgress get() const {
     return {values_->simulated_s, values_->rounds_finished, values_->rounds};
   }
 
@@ -117,9 +117,9 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
     std::vector<Timeline> timelines;
     for (const Sequence& sequence : sequences) {
       transport->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);
-      Executor executor(plan, sequence, *transport, seconds, options);
-      if (options.on_progress) transport->fluid().on_event([&] { progress.set(executor.progress()); });
-      timelines.push_back(executor.run());
+      PlanSimulator simulator(plan, sequence, *transport, seconds, options);
+      if (options.on_progress) transport->fluid().on_event([&] { progress.set(simulator.progress()); });
+      timelines.push_back(simulator.run());
       transport->fluid().on_event({});
     }
     for (const Timeline& timeline : timelines) put(output, timeline);

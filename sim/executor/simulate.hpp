@@ -1,5 +1,5 @@
-// The simulated executor: executes rounds of a plan on a platform in SimGrid, and returns the timeline. It
-// knows operations and flows, but no training method by name.
+// Executes rounds of a plan on a platform in SimGrid, and returns the timeline. It knows operations and
+// flows, but no training method by name.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace fomoe::sim {
 
 /// How far the execution of a sequence of rounds has come.
-struct Progress {
+struct SimulationProgress {
   double simulated_s = 0;
   std::size_t rounds_finished = 0, rounds = 0;
   bool ended = false;  // whether the simulation has succeeded
@@ -29,7 +29,7 @@ struct Options {
   bool record_flows = false;                   // whether the timeline records every single flow
   costmodel::AttendanceRules attendance = {};  // rounds without slow or stopped nodes; their plan allows it
   /// Called every 0.2 s while the simulation runs, and when it has succeeded.
-  std::function<void(const Progress&)> on_progress = {};
+  std::function<void(const SimulationProgress&)> on_progress = {};
 };
 
 /// Returns the seconds that a node computes for an operation, summed over its repeats. `round` is the index

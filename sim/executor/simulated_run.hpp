@@ -31,7 +31,7 @@ struct RunOptions {
   bool all_rounds = false;            // execute every round of the run
   bool bundle = true;                 // see lower()
   bool record_flows = false;          // whether the timeline records every single flow
-  std::function<void(const Progress&)> on_progress = {};    // see Options::on_progress
+  std::function<void(const SimulationProgress&)> on_progress = {};  // see Options::on_progress
   std::function<void(const SimulationSize&)> on_size = {};  // called before the first round is simulated
   /// Makes the report as for a run that cannot observe its bytes: see costmodel/timeline/seen_flows.hpp.
   bool seen_flows = false;

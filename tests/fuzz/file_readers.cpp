@@ -14,7 +14,7 @@
 #include "experiments/model_files/hf_config.hpp"
 #include "experiments/model_files/shape_file.hpp"
 #include "experiments/model_files/weights.hpp"
-#include "experiments/report/results/result.hpp"
+#include "experiments/report/readers/result.hpp"
 #include "experiments/results/plan_json.hpp"
 #include "experiments/results/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"

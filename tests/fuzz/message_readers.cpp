@@ -27,7 +27,7 @@ Line arriving(const std::string& bytes) {
   // The socket's buffer holds the bytes, of which the fuzzer makes at most 64 KiB.
   (void)!::write(ends[0], bytes.data(), bytes.size());
   ::close(ends[0]);
-  return Line(probe::Socket(ends[1]));
+  return Line(Descriptor(ends[1]));
 }
 
 void receive_lines(const std::string& bytes) {

@@ -89,20 +89,20 @@ void hear_answer(const std::string& bytes) {
 }
 
 struct Ends {
-  Socket own, other;
+  Descriptor own, other;
 };
 
 Ends connected() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     throw std::logic_error("socketpair");
-  return {Socket(ends[0]), Socket(ends[1])};
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-void say(const Socket& socket, const std::string& bytes) {
+void say(const Descriptor& socket, const std::string& bytes) {
   // The socket's buffer holds the bytes, of which the fuzzer makes at most 64 KiB.
-  (void)!::send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  ::shutdown(socket.descriptor(), SHUT_WR);
+  (void)!::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  ::shutdown(socket.get(), SHUT_WR);
 }
 
 const std::string& secret() {
@@ -129,7 +129,7 @@ void greet(const std::string& bytes) {
 // one of them.
 void take_over(const std::string& bytes) {
   Ends ends = connected();
-  const Socket path(::dup(ends.other.descriptor()));
+  const Descriptor path(::dup(ends.other.get()));
   std::thread client([&] {
     try {
       (void)Channel::as_client(std::move(ends.other), secret(), seconds_from_now(60));

@@ -65,22 +65,22 @@ const std::string kSecret(40, 's');
 
 /// A free port of this machine.
 int free_port() {
-  const trainer::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  REQUIRE(::bind(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(::getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  REQUIRE(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
   return ntohs(address.sin_port);
 }
 
 void send_garbage(int port, unsigned seed) {
   std::mt19937 drawn(seed);
-  const trainer::Socket socket = trainer::connect_to("127.0.0.1", port, trainer::seconds_from_now(10));
+  const Descriptor socket = trainer::connect_to("127.0.0.1", port, trainer::seconds_from_now(10));
   std::string bytes(drawn() % 200, '\0');
   for (char& byte : bytes) byte = static_cast<char>(drawn());
-  (void)!::send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  (void)!::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
 }  // namespace
@@ -148,8 +148,8 @@ TEST_CASE(
   for (int site = 0; site < 2; ++site) {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
-    rank0.emplace_back(probe::Socket(ends[0]));
-    sites.emplace_back([other = probe::LineSocket(probe::Socket(ends[1])), site]() mutable {
+    rank0.emplace_back(Descriptor(ends[0]));
+    sites.emplace_back([other = probe::LineSocket(Descriptor(ends[1])), site]() mutable {
       try {
         (void)probe::serve_site(other, 5301 + 100 * site);
       } catch (const probe::ConnectionLost&) {

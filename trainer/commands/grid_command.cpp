@@ -53,8 +53,7 @@ Examples
 po::options_description described() {
   po::options_description options(
       "fomoe-train grid GRID.toml --output FOLDER [options]: trains every combination of the values of "
-      "several "
-      "keys, each in one process that trains all sites in turn");
+      "several keys, each in one process that trains all sites in turn");
   // clang-format off
   options.add_options()
     ("help", "print this help")

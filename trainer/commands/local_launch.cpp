@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "platforms/support/descriptor.hpp"
 #include "trainer/device/cpu_share.hpp"
 
 namespace fomoe::trainer {
@@ -25,16 +26,15 @@ namespace {
 // A port that is free at this moment. If another process takes it before rank 0 opens it, rank 0 reports
 // that.
 int free_port() {
-  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (probe < 0 || ::bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+  if (probe.get() < 0 || ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     throw std::runtime_error(std::string("cannot find a free port on this machine: ") + std::strerror(errno));
   }
-  ::close(probe);
   return ntohs(address.sin_port);
 }
 

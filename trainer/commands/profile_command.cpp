@@ -1,7 +1,6 @@
 #include "trainer/commands/profile_command.hpp"
 
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <iostream>
 #include <limits>
 #include <variant>
@@ -11,6 +10,7 @@
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "trainer/commands/synchronisation_profile.hpp"
 #include "trainer/device/device_info.hpp"
 #include "trainer/step/profile.hpp"
@@ -63,14 +63,13 @@ po::options_description described() {
 
 std::int64_t whole_number(const std::string& option, const std::string& text, std::int64_t least,
                           std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+  const auto value = parse_number<std::int64_t>(text);
+  if (!value || *value < least || *value > most) {
     refuse(option, '"' + text + '"',
            "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
            std::to_string(least));
   }
-  return value;
+  return *value;
 }
 
 std::vector<std::int64_t> whole_numbers(const std::string& option, const std::string& text,

@@ -2,15 +2,15 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <limits>
 #include <numeric>
-#include <string_view>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/math/replicas.hpp"
@@ -18,6 +18,7 @@
 #include "experiments/results/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/local_launch.hpp"
 #include "trainer/commands/waiting.hpp"
@@ -75,40 +76,190 @@ po::options_description described() {
   return options;
 }
 
-[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
-                         const std::string& example) {
-  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
-                   " " + example);
-}
+/// The command line.
+class Given {
+ public:
+  explicit Given(po::variables_map values) : values_(std::move(values)) {}
+  /// Whether the option was given; false for a switch that has its default.
+  [[nodiscard]] bool has(const char* option) const {
+    return values_.count(option) > 0 && !values_[option].defaulted();
+  }
+  /// Empty if the option was not given.
+  [[nodiscard]] std::string text(const char* option) const {
+    return has(option) ? values_[option].as<std::string>() : std::string();
+  }
+  [[nodiscard]] std::vector<std::string> texts(const char* option) const {
+    return has(option) ? values_[option].as<std::vector<std::string>>() : std::vector<std::string>();
+  }
+  [[nodiscard]] int number(const char* option) const { return values_[option].as<int>(); }
 
-std::uint64_t seed_of(const std::string& text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size())
-    refuse("seed", '"' + text + '"', "a whole number of at least 0", "42");
-  return seed;
+ private:
+  po::variables_map values_;
+};
+
+void check_options(const Given& given) {
+  if (!given.has("scenario")) {
+    throw UsageError(
+        "SCENARIO.toml: got nothing; expected a scenario file; for example fomoe-train run "
+        "experiments/scenarios/tiny-training.toml --local");
+  }
+  const bool in_turn = given.has("in-turn");
+  if (in_turn && given.has("secret-file"))
+    throw UsageError(
+        "--secret-file: got --in-turn too, with which no process connects to another; expected only one of "
+        "the two options; for example --secret-file run.secret --local");
+  if (in_turn && given.has("interface"))
+    throw UsageError(
+        "--interface: got --in-turn too, with which no process connects to another; expected only one of the "
+        "two options; for example --interface wg0 --local");
+  if (in_turn && given.has("local"))
+    throw UsageError(
+        "--in-turn: got --local too; expected only one of the two options; for example --in-turn");
+  if (given.has("resume") && !given.has("checkpoints"))
+    throw UsageError(
+        "--resume: got no --checkpoints; expected the directory to resume from; for example "
+        "--checkpoints run --resume");
+  for (const char* option : {"in-turn", "checkpoints", "start-from", "routing-counts", "seeds"}) {
+    if (given.has("paced") && given.has(option)) {
+      throw UsageError("--paced: got --" + std::string(option) +
+                       " too, but a paced run trains nothing; expected only one of the two options; for "
+                       "example --paced --local");
+    }
+  }
 }
 
 // Checked before hours of training rather than after them.
-void check_output(const std::string& option, const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (!std::filesystem::is_directory(folder))
-    refuse(option, '"' + path + '"', "a file in an existing folder", "run.json");
+void check_files(const Given& given) {
+  for (const char* option : {"output", "log", "routing-counts"}) {
+    const std::string path = given.text(option);
+    if (path.empty() || path == "-") continue;
+    if (!std::filesystem::is_directory(std::filesystem::absolute(path).parent_path())) {
+      throw UsageError("--" + std::string(option) + ": got \"" + path +
+                       "\"; expected a file in an existing folder; for example --" + option + " run.json");
+    }
+  }
+}
+
+std::uint64_t seed_of(const std::string& text) {
+  const auto seed = parse_number<std::uint64_t>(text);
+  if (!seed)
+    throw UsageError("--seed: got \"" + text +
+                     "\"; expected a whole number of at least 0; for example --seed 42");
+  return *seed;
+}
+
+scenario::ReadOptions read_options(const Given& given) {
+  scenario::ReadOptions how;
+  how.compute_required = given.has("paced");
+  how.overrides = given.texts("set");
+  if (given.has("seed")) how.seed = seed_of(given.text("seed"));
+  return how;
+}
+
+RunRequest read_request(const Given& given, const scenario::ReadOptions& how) {
+  RunRequest request;
+  request.scenario = scenario::read_scenario(given.text("scenario"), how);
+  request.settings = scenario::read_trainer_settings(given.text("scenario"), how, request.scenario);
+  request.checkpoints = given.text("checkpoints");
+  request.resume = given.has("resume");
+  request.start_from = given.text("start-from");
+  request.log = given.text("log");
+  request.routing_counts = given.text("routing-counts");
+  request.paced = given.has("paced");
+  request.all_present = mark_all_present;
+  return request;
 }
 
 // The number of seeds; 1 if --seeds was not given.
-int seeds_of(const po::variables_map& given) {
-  if (!given.count("seeds")) return 1;
-  const int seeds = given["seeds"].as<int>();
-  if (seeds < 2) refuse("seeds", std::to_string(seeds), "a whole number of at least 2", "3");
-  if (!given["in-turn"].as<bool>())
-    refuse("seeds", "no --in-turn", "--in-turn, since one process must train all sites", "3 --in-turn");
+int seeds_of(const Given& given, const scenario::TrainerSettings& settings) {
+  if (!given.has("seeds")) return 1;
+  const int seeds = given.number("seeds");
+  if (seeds < 2)
+    throw UsageError("--seeds: got " + std::to_string(seeds) +
+                     "; expected a whole number of at least 2; for example --seeds 3");
+  if (!given.has("in-turn"))
+    throw UsageError(
+        "--seeds: got no --in-turn; expected --in-turn, since one process must train all sites; for example "
+        "--seeds 3 --in-turn");
   for (const char* option : {"checkpoints", "routing-counts"}) {
-    if (given.count(option))
-      refuse("seeds", std::string("--") + option + " too, which supports only one training",
-             "only one of the two options", "3 --in-turn");
+    if (given.has(option))
+      throw UsageError("--seeds: got --" + std::string(option) +
+                       " too, which supports only one training; expected only one of the two options; for "
+                       "example --seeds 3 --in-turn");
   }
+  if (settings.validation_sequences == 0)
+    throw UsageError(
+        "--seeds: got no validation sequences; expected at least one validation sequence, to measure "
+        "perplexities; for example --seeds " +
+        std::to_string(seeds) + " --in-turn --set trainer.validation_sequences=64");
   return seeds;
+}
+
+// The number of threads; 0 if --threads was not given.
+int threads_of(const Given& given) {
+  if (!given.has("threads")) return 0;
+  const int threads = given.number("threads");
+  if (threads < 1)
+    throw UsageError("--threads: got " + std::to_string(threads) +
+                     "; expected a whole number of at least 1; for example --threads 2");
+  return threads;
+}
+
+/// Decides what happens when a site is lost, and returns whether the others wait for it or go on without it.
+bool waits_for_lost_sites(RunRequest& request, const std::vector<int>& processes, bool in_turn) {
+  // A scenario may describe failures for its plan only, so without checkpoints its policy does not apply.
+  std::string& on_lost_site = request.settings.on_lost_site;
+  if (on_lost_site.empty() || (!request.settings.on_lost_site_given && request.checkpoints.empty()))
+    on_lost_site = "stop";
+  if (on_lost_site == "stop" || in_turn) return false;
+  if (request.checkpoints.empty()) {
+    throw UsageError("trainer.on_lost_site: got " + on_lost_site +
+                     " without --checkpoints; expected a directory of checkpoints, from which the sites go "
+                     "on; for example --checkpoints run");
+  }
+  if (on_lost_site == "drop")
+    check_drops(costmodel::make_plan(request.scenario), processes, request.settings.transport);
+  return true;
+}
+
+int launch_all(const std::vector<std::string>& arguments, const Given& given, int processes, int threads,
+               bool waits) {
+  const int asked = given.number("local");
+  if (asked != 0 && asked != processes) {
+    const std::string all = std::to_string(processes);
+    throw UsageError("--local: got " + std::to_string(asked) +
+                     "; expected one process for each GPU of the scenario's sites, " + all +
+                     "; for example --local " + all);
+  }
+  return launch_local(arguments, processes, threads, waits);
+}
+
+/// This process's place among the others, from its environment; empty if it trains a single site alone.
+std::optional<Launch> launch_among_others(const Given& given, const RunRequest& request,
+                                          const std::string& secret, bool waits) {
+  std::optional<Launch> launch = launch_from_environment();
+  if (!launch && request.scenario.sites() > 1) {
+    throw UsageError(
+        "RANK: got nothing; expected --local, --in-turn, or the environment variables RANK, WORLD_SIZE, "
+        "MASTER_ADDR and MASTER_PORT; for example fomoe-train run " +
+        given.text("scenario") + " --local");
+  }
+  if (!launch) return launch;
+  launch->secret = secret;
+  launch->interface = given.text("interface");
+  if (launch->agent_store && !secret.empty()) {
+    throw UsageError(
+        "--secret-file: got this option under torchrun, which keeps a store of its own that serves anyone; "
+        "expected processes that were started with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT alone; for "
+        "example TORCHELASTIC_USE_AGENT_STORE=False");
+  }
+  if (launch->agent_store && waits) {
+    throw UsageError("trainer.on_lost_site: got " + request.settings.on_lost_site +
+                     " under torchrun, which keeps its own store and starts all processes again itself; "
+                     "expected stop, with torchrun --max-restarts and --resume; for example --set "
+                     "trainer.on_lost_site=stop");
+  }
+  return launch;
 }
 
 std::string with_seed(const std::string& path, std::uint64_t seed) {
@@ -142,164 +293,92 @@ void print_summary(const costmodel::RunReport& report, const costmodel::Scenario
   for (const std::string& note : report.notes) std::printf("  note: %s\n", note.c_str());
 }
 
-}  // namespace
+bool on_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
-int run_command(const std::vector<std::string>& arguments) {
-  const po::options_description options = described();
-  const auto parsed = parse_command("run", options, "scenario", arguments, kExamples);
-  if (!parsed) return 0;
-  const po::variables_map& given = *parsed;
-  const auto text = [&](const char* option) {
-    return given.count(option) ? given[option].as<std::string>() : std::string();
-  };
-  if (!given.count("scenario")) {
-    throw UsageError(
-        "SCENARIO.toml: got nothing; expected a scenario file; for example fomoe-train run "
-        "experiments/scenarios/tiny-training.toml --local");
-  }
-  const bool in_turn = given["in-turn"].as<bool>(), local = given.count("local") > 0;
-  if (in_turn && given.count("secret-file"))
-    refuse("secret-file", "--in-turn too, with which no process connects to another",
-           "only one of the two options", "run.secret --local");
-  if (in_turn && given.count("interface"))
-    refuse("interface", "--in-turn too, with which no process connects to another",
-           "only one of the two options", "wg0 --local");
-  if (in_turn && local)
-    throw UsageError(
-        "--in-turn: got --local too; expected only one of the two options; for example --in-turn");
-  if (given["resume"].as<bool>() && !given.count("checkpoints"))
-    throw UsageError(
-        "--resume: got no --checkpoints; expected the directory to resume from; for example "
-        "--checkpoints run --resume");
-  const bool paced = given["paced"].as<bool>();
-  for (const char* option : {"in-turn", "checkpoints", "start-from", "routing-counts", "seeds"}) {
-    if (paced && given.count(option) && !(std::string_view(option) == "in-turn" && !in_turn)) {
-      throw UsageError("--paced: got --" + std::string(option) +
-                       " too, but a paced run trains nothing; expected only one of the two options; for "
-                       "example --paced --local");
-    }
-  }
-  for (const char* option : {"output", "log", "routing-counts"}) {
-    if (!text(option).empty() && text(option) != "-") check_output(option, text(option));
-  }
-
-  scenario::ReadOptions how;
-  how.compute_required = paced;
-  if (given.count("set")) how.overrides = given["set"].as<std::vector<std::string>>();
-  if (given.count("seed")) how.seed = seed_of(text("seed"));
-  RunRequest request;
-  request.scenario = scenario::read_scenario(text("scenario"), how);
-  request.settings = scenario::read_trainer_settings(text("scenario"), how, request.scenario);
-  const std::vector<int> processes = processes_of_sites(request.scenario, paced);
-  request.checkpoints = text("checkpoints");
-  request.resume = given["resume"].as<bool>();
-  request.start_from = text("start-from");
-  request.log = text("log");
-  request.routing_counts = text("routing-counts");
-  request.paced = paced;
-  const int seeds = seeds_of(given);
-  if (seeds > 1 && request.settings.validation_sequences == 0)
-    refuse("seeds", "no validation sequences", "at least one validation sequence, to measure perplexities",
-           std::to_string(seeds) + " --in-turn --set trainer.validation_sequences=64");
-  if (given.count("threads")) {
-    request.threads = given["threads"].as<int>();
-    if (request.threads < 1)
-      refuse("threads", std::to_string(request.threads), "a whole number of at least 1", "2");
-  }
-
-  const std::string secret = given.count("secret-file") ? read_secret(text("secret-file")) : std::string();
-
-  // A scenario may describe failures for its plan only, so without checkpoints its policy does not apply.
-  std::string& on_lost_site = request.settings.on_lost_site;
-  if (on_lost_site.empty() || (!request.settings.on_lost_site_given && request.checkpoints.empty()))
-    on_lost_site = "stop";
-  const bool waits = request.settings.on_lost_site != "stop" && !in_turn;
-  if (waits && request.checkpoints.empty()) {
-    throw UsageError(
-        "trainer.on_lost_site: got " + request.settings.on_lost_site +
-        " without --checkpoints; expected a directory of checkpoints, from which the sites go on; "
-        "for example --checkpoints run");
-  }
-  if (waits && request.settings.on_lost_site == "drop")
-    check_drops(costmodel::make_plan(request.scenario), processes, request.settings.transport);
-
-  if (!in_turn && std::accumulate(processes.begin(), processes.end(), 0) > request.scenario.sites())
-    check_parts(request.scenario, costmodel::make_plan(request.scenario), processes);
-  if (local) {
-    const int asked = given["local"].as<int>(), all = std::accumulate(processes.begin(), processes.end(), 0);
-    if (asked != 0 && asked != all) {
-      refuse("local", std::to_string(asked),
-             "one process for each GPU of the scenario's sites, " + std::to_string(all), std::to_string(all));
-    }
-    return launch_local(arguments, all, request.threads, waits);
-  }
-  if (!in_turn) {
-    request.launch = launch_from_environment();
-    if (!request.launch && request.scenario.sites() > 1) {
-      throw UsageError(
-          "RANK: got nothing; expected --local, --in-turn, or the environment variables RANK, WORLD_SIZE, "
-          "MASTER_ADDR and MASTER_PORT; for example fomoe-train run " +
-          text("scenario") + " --local");
-    }
-  }
-  if (request.launch) request.launch->secret = secret;
-  if (request.launch) request.launch->interface = text("interface");
-  if (request.launch && request.launch->agent_store && !secret.empty()) {
-    throw UsageError(
-        "--secret-file: got this option under torchrun, which keeps a store of its own that serves anyone; "
-        "expected "
-        "processes that were started with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT alone; for example "
-        "TORCHELASTIC_USE_AGENT_STORE=False");
-  }
-  if (waits && request.launch && request.launch->agent_store) {
-    throw UsageError("trainer.on_lost_site: got " + request.settings.on_lost_site +
-                     " under torchrun, which keeps its own store and starts all processes again itself; "
-                     "expected stop, with "
-                     "torchrun --max-restarts and --resume; for example --set trainer.on_lost_site=stop");
-  }
-  // Read the sources before training, since the files may change meanwhile.
-  scenario::RunRecord record = scenario::new_run_record();
-  record.paced = paced;
-  record.in_turn = !request.launch.has_value();
-  record.source = scenario::scenario_source(text("scenario"), how);
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  request.all_present = mark_all_present;
-  std::optional<TrainingResult> result;
+/// Trains, and starts this process again if it has to wait for a lost site.
+std::optional<TrainingResult> train_or_wait(const RunRequest& request,
+                                            const std::vector<std::string>& arguments, bool waits) {
   try {
-    result = train(request, std::cerr, terminal);
+    return train(request, std::cerr, on_terminal());
   } catch (const SiteLost& lost) {
     if (waits && request.launch)
       wait_for_lost_site(arguments, request.settings.lost_site_timeout_s, lost.what());
     throw;
   }
-  if (!result) return 0;
-  if (seeds > 1) record.seeds = {{request.scenario.seed, result->report.quality->perplexity}};
+}
+
+/// The results of all seeds, of which `first` has the first, and the others are trained now. Empty if there
+/// is only one.
+std::vector<scenario::SeedResult> train_seeds(const Given& given, scenario::ReadOptions how,
+                                              const RunRequest& request, const TrainingResult& first,
+                                              int seeds) {
+  if (seeds == 1) return {};
+  std::vector<scenario::SeedResult> results = {{request.scenario.seed, first.report.quality->perplexity}};
   for (int more = 1; more < seeds; ++more) {
     how.seed = request.scenario.seed + static_cast<std::uint64_t>(more);
     RunRequest again = request;  // the sites of the scenario may also depend on the seed
-    again.scenario = scenario::read_scenario(text("scenario"), how);
+    again.scenario = scenario::read_scenario(given.text("scenario"), how);
     again.log = with_seed(request.log, *how.seed);
     std::cerr << "training with seed " << *how.seed << '\n';
-    record.seeds.push_back({*how.seed, train(again, std::cerr, terminal)->report.quality->perplexity});
+    results.push_back({*how.seed, train(again, std::cerr, on_terminal())->report.quality->perplexity});
   }
-  record.whole = result->first_round == 0;
-  record.round_timeline = result->round_timeline;
-  record.validation = result->validation;
+  return results;
+}
+
+void write_report(const std::string& output, const RunRequest& request, const TrainingResult& result,
+                  scenario::RunRecord record) {
+  record.whole = result.first_round == 0;
+  record.round_timeline = result.round_timeline;
+  record.validation = result.validation;
   record.code = code_version();
-  record.threads = result->threads;
-  record.waited_share = result->waited_share;
-  const std::string json = scenario::run_report_json(result->report, request.scenario, record);
-  if (text("output").empty()) {
-    print_summary(result->report, request.scenario);
-    if (seeds > 1) print_seeds(record.seeds);
-  } else if (text("output") == "-") {
+  record.threads = result.threads;
+  record.waited_share = result.waited_share;
+  const std::string json = scenario::run_report_json(result.report, request.scenario, record);
+  if (output.empty()) {
+    print_summary(result.report, request.scenario);
+    if (!record.seeds.empty()) print_seeds(record.seeds);
+  } else if (output == "-") {
     std::cout << json << std::flush;
   } else {
-    write_file(text("output"), json);
+    write_file(output, json);
   }
   // `fomoe-wan run --report` sets this variable.
   if (const char* wanted = std::getenv("FOMOE_REPORT"); wanted != nullptr && *wanted != 0)
     write_file(wanted, json);
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  const po::options_description options = described();
+  auto parsed = parse_command("run", options, "scenario", arguments, kExamples);
+  if (!parsed) return 0;
+  const Given given(std::move(*parsed));
+  check_options(given);
+  check_files(given);
+  const bool in_turn = given.has("in-turn");
+  const scenario::ReadOptions how = read_options(given);
+  RunRequest request = read_request(given, how);
+  const std::vector<int> processes = processes_of_sites(request.scenario, request.paced);
+  const int all = std::accumulate(processes.begin(), processes.end(), 0);
+  const int seeds = seeds_of(given, request.settings);
+  request.threads = threads_of(given);
+  const std::string secret = given.has("secret-file") ? read_secret(given.text("secret-file")) : "";
+  const bool waits = waits_for_lost_sites(request, processes, in_turn);
+  if (!in_turn && all > request.scenario.sites())
+    check_parts(request.scenario, costmodel::make_plan(request.scenario), processes);
+  if (given.has("local")) return launch_all(arguments, given, all, request.threads, waits);
+  if (!in_turn) request.launch = launch_among_others(given, request, secret, waits);
+
+  // Read the sources before training, since the files may change meanwhile.
+  scenario::RunRecord record = scenario::new_run_record();
+  record.paced = request.paced;
+  record.in_turn = !request.launch.has_value();
+  record.source = scenario::scenario_source(given.text("scenario"), how);
+  const std::optional<TrainingResult> result = train_or_wait(request, arguments, waits);
+  if (!result) return 0;
+  record.seeds = train_seeds(given, how, request, *result, seeds);
+  write_report(given.text("output"), request, *result, std::move(record));
   return 0;
 }
 

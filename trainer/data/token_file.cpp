@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 
 #include "experiments/scenario/scenario_reader.hpp"
+#include "platforms/support/descriptor.hpp"
 #include "trainer/data/mapped_files.hpp"
 
 namespace fomoe::trainer {
@@ -22,17 +22,13 @@ struct Mapped {
 };
 
 Mapped map_file(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
-  if (file < 0 || ::fstat(file, &info) != 0) {
-    const std::string reason = std::strerror(errno);
-    if (file >= 0) ::close(file);
-    throw FileError(path + ": cannot be read: " + reason);
-  }
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
+    throw FileError(path + ": cannot be read: " + std::strerror(errno));
   const auto bytes = static_cast<std::size_t>(info.st_size);
-  void* address = bytes == 0 ? MAP_FAILED : ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  void* address = bytes == 0 ? MAP_FAILED : ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
   const std::string reason = std::strerror(errno);
-  ::close(file);
   if (bytes == 0)
     throw FileError(path +
                     ": got an empty file; expected token ids; for example of tools/tokenize_corpus.py");

@@ -1,10 +1,10 @@
 #include "trainer/execution/checkpoint_header.hpp"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "experiments/results/json_values.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -34,11 +34,9 @@ costmodel::ModelShape shape_from(const json& model) {
 
 template <typename Whole>
 Whole whole_number(const std::string& text) {
-  Whole value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    throw std::runtime_error("got \"" + text + "\"; expected a whole number");
-  return value;
+  const auto value = parse_number<Whole>(text);
+  if (!value || *value < 0) throw std::runtime_error("got \"" + text + "\"; expected a whole number");
+  return *value;
 }
 
 std::vector<std::vector<ExpertSteps>> counts_from(const json& layers) {

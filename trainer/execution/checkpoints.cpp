@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 
+#include "platforms/support/descriptor.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::trainer {
 
@@ -22,10 +23,8 @@ constexpr std::size_t kKept = 3;  // another site may be a round and an unfinish
 
 /// Flushes the directory's entries to disk, so that a crash of the machine does not undo the renaming.
 void sync_folder(const std::string& path) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  ::fsync(folder);
-  ::close(folder);
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) ::fsync(folder.get());
 }
 
 }  // namespace
@@ -48,10 +47,10 @@ std::vector<std::int64_t> checkpointed_rounds(const std::string& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    std::int64_t rounds = 0;
-    if (!name.starts_with("round-")) continue;
-    const auto [end, bad] = std::from_chars(name.data() + 6, name.data() + name.size(), rounds);
-    if (bad == std::errc() && end == name.data() + name.size()) found.push_back(rounds);
+    constexpr std::string_view kBefore = "round-";
+    if (!name.starts_with(kBefore)) continue;
+    if (const auto rounds = parse_number<std::int64_t>(std::string_view(name).substr(kBefore.size())))
+      found.push_back(*rounds);
   }
   std::sort(found.begin(), found.end());
   return found;

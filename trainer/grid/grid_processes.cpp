@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "trainer/execution/executor.hpp"
@@ -41,12 +42,10 @@ void GridFolder::remove_checkpoints(const GridRun& run) const {
 
 GridLock::GridLock(const GridFolder& folder) {
   const std::string path = folder.file("runs/tables.lock");
-  descriptor_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw std::runtime_error(path + ": cannot be written: " + std::strerror(errno));
-  while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
+  file_ = Descriptor(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw std::runtime_error(path + ": cannot be written: " + std::strerror(errno));
+  while (::flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) continue;
 }
-
-GridLock::~GridLock() { ::close(descriptor_); }
 
 GridProcesses::GridProcesses(const Grid& grid, GridFolder folder, int threads)
     : grid_(grid), folder_(std::move(folder)), threads_(threads) {
@@ -58,7 +57,6 @@ GridProcesses::GridProcesses(const Grid& grid, GridFolder folder, int threads)
 GridProcesses::~GridProcesses() {
   for (const auto& [process, run] : running_) ::kill(process, SIGTERM);
   for (const auto& [process, run] : running_) ::waitpid(process, nullptr, 0);
-  for (const auto& [run, lock] : locks_) ::close(lock);
 }
 
 bool GridProcesses::start(std::size_t index) {
@@ -66,17 +64,11 @@ bool GridProcesses::start(std::size_t index) {
   const std::string lock_path = folder_.of_run(run, ".lock");
   // The process of the run inherits the descriptor, so that the lock lasts as long as the process, even if
   // this one is killed.
-  const int lock = ::open(lock_path.c_str(), O_CREAT | O_RDWR, 0666);
-  if (lock < 0) throw std::runtime_error(lock_path + ": cannot be written: " + std::strerror(errno));
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock);
-    return false;
-  }
+  Descriptor lock(::open(lock_path.c_str(), O_CREAT | O_RDWR, 0666));
+  if (lock.get() < 0) throw std::runtime_error(lock_path + ": cannot be written: " + std::strerror(errno));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
   // Another process may have finished the run since this one looked.
-  if (read_result(folder_.of_run(run, ".json"))) {
-    ::close(lock);
-    return false;
-  }
+  if (read_result(folder_.of_run(run, ".json"))) return false;
   std::vector<std::string> command = {"fomoe-train",
                                       "run",
                                       grid_.scenario_path,
@@ -100,12 +92,12 @@ bool GridProcesses::start(std::size_t index) {
     if (::getppid() != parent) ::_exit(1);
     const int messages = ::open(log.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0666);
     if (messages >= 0) ::dup2(messages, STDERR_FILENO);
-    for (const auto& [other, descriptor] : locks_) ::close(descriptor);
+    for (auto& [other, of_other] : locks_) of_other.reset();
     ::execv("/proc/self/exe", argv.data());
     ::_exit(127);
   }
   running_[child] = index;
-  locks_[index] = lock;
+  locks_[index] = std::move(lock);
   return true;
 }
 
@@ -115,7 +107,6 @@ EndedRun GridProcesses::wait() {
   if (ended < 0 || !running_.contains(ended)) return {grid_.runs.size(), 0};
   const std::size_t run = running_.at(ended);
   running_.erase(ended);
-  ::close(locks_.at(run));
   locks_.erase(run);
   return {run, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
 }

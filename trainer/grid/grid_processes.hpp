@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "platforms/support/descriptor.hpp"
 #include "trainer/grid/grid_file.hpp"
 
 namespace fomoe::trainer {
@@ -32,12 +33,9 @@ class GridFolder {
 class GridLock {
  public:
   explicit GridLock(const GridFolder& folder);
-  ~GridLock();
-  GridLock(const GridLock&) = delete;
-  GridLock& operator=(const GridLock&) = delete;
 
  private:
-  int descriptor_;
+  Descriptor file_;
 };
 
 /// How a run's process ended.
@@ -68,7 +66,7 @@ class GridProcesses {
   int threads_;
   std::vector<bool> resumable_;  // by run: whether its state can be saved
   std::map<pid_t, std::size_t> running_;
-  std::map<std::size_t, int> locks_;
+  std::map<std::size_t, Descriptor> locks_;
 };
 
 }  // namespace fomoe::trainer

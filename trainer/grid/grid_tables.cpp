@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "costmodel/plan/method.hpp"
 #include "experiments/files/csv.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::trainer {
@@ -220,11 +220,9 @@ std::map<std::string, GridResult> read_rows(const std::string& path) {
     };
     const auto value = [&](const std::string& name) {
       const std::string word = cell(name);
-      double result = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), result);
-      if (error != std::errc() || end != word.data() + word.size())
-        refuse(name, '"' + word + '"', "a number");
-      return result;
+      const auto result = parse_number<double>(word);
+      if (!result) refuse(name, '"' + word + '"', "a number");
+      return *result;
     };
     GridResult result;
     for (const Column& column : kResults) {
@@ -330,8 +328,7 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
          entry("global_batch_sequences", first.workload.global_batch_sequences) +
          entry("reshuffle_rounds", first.strategy.reshuffle_rounds) +
          "# note: perplexity of the model with the experts of all sites, mean over seeds; plus_minus is the "
-         "sample "
-         "standard deviation over seeds\n" +
+         "sample standard deviation over seeds\n" +
          (left_out > 0
               ? "# note: " + std::to_string(left_out) + " runs are left out: other settings, or twice\n"
               : "") +

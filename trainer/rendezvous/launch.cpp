@@ -1,9 +1,9 @@
 #include "trainer/rendezvous/launch.hpp"
 
-#include <charconv>
 #include <cstdlib>
 
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -15,14 +15,13 @@ std::optional<std::string> environment(const char* name) {
 }
 
 int whole_number(const char* name, const std::string& text, int least, int most) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+  const auto value = parse_number<int>(text);
+  if (!value || *value < least || *value > most) {
     throw UsageError(std::string(name) + ": got \"" + text + "\"; expected a whole number from " +
                      std::to_string(least) + " to " + std::to_string(most) + "; for example " + name + "=" +
                      std::to_string(least));
   }
-  return value;
+  return *value;
 }
 
 // Whoever sets this variable to TCP_TLS expects encryption, but LibTorch 2.11 then sends everything in the

@@ -3,11 +3,11 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <memory>
 #include <vector>
 
+#include "platforms/support/descriptor.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::trainer {
@@ -29,13 +29,12 @@ std::string address_towards(const Launch& launch) {
   if (::getaddrinfo(launch.address.c_str(), std::to_string(launch.port).c_str(), &hints, &found) != 0)
     return kLoopback;
   std::string address;
-  const int probe = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const Descriptor probe(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage own{};
   socklen_t length = sizeof own;
-  if (probe >= 0 && ::connect(probe, found->ai_addr, found->ai_addrlen) == 0 &&
-      ::getsockname(probe, reinterpret_cast<sockaddr*>(&own), &length) == 0)
+  if (probe.get() >= 0 && ::connect(probe.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+      ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &length) == 0)
     address = numeric(reinterpret_cast<const sockaddr*>(&own), length);
-  if (probe >= 0) ::close(probe);
   ::freeaddrinfo(found);
   return address.empty() ? kLoopback : address;
 }

@@ -97,8 +97,9 @@ void RunLog::validation(const std::string& site, std::int64_t round, double loss
                "\n";
 }
 
-Progress::Progress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario,
-                   const costmodel::Plan& plan, std::int64_t first_round, std::function<double()> exposed_s)
+TrainingProgress::TrainingProgress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario,
+                                   const costmodel::Plan& plan, std::int64_t first_round,
+                                   std::function<double()> exposed_s)
     : out_(out),
       terminal_(terminal),
       scenario_(scenario),
@@ -108,7 +109,7 @@ Progress::Progress(std::ostream& out, bool terminal, const costmodel::Scenario& 
       exposed_s_(std::move(exposed_s)),
       started_s_(clock_s()) {}
 
-void Progress::step(const StepRecord& record) {
+void TrainingProgress::step(const StepRecord& record) {
   if (first_step_ < 0) first_step_ = record.step;
   steps_ = record.step + 1;
   loss_ = record.loss;
@@ -118,7 +119,7 @@ void Progress::step(const StepRecord& record) {
   if (now_s - started_s_ > 2 && now_s - printed_s_ > every_s) print(now_s - started_s_);
 }
 
-void Progress::print(double elapsed_s) {
+void TrainingProgress::print(double elapsed_s) {
   printed_s_ = clock_s();
   const double exposed_share = elapsed_s > 0 ? exposed_s_() / elapsed_s : 0;
   const double sequences =
@@ -146,7 +147,7 @@ void Progress::print(double elapsed_s) {
   out_ << (terminal_ ? "\r\033[K" : "") << line << (terminal_ ? "" : "\n") << std::flush;
 }
 
-void Progress::end() {
+void TrainingProgress::end() {
   if (first_step_ >= 0) print(clock_s() - started_s_);
   if (terminal_) out_ << '\n' << std::flush;
 }

@@ -51,10 +51,10 @@ class RunLog {
 /// together, extrapolated from this process.
 /// `exposed_s` returns the seconds since the start in which the process's first site waited for transfers; it
 /// is called when a line is printed.
-class Progress {
+class TrainingProgress {
  public:
-  Progress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario, const costmodel::Plan& plan,
-           std::int64_t first_round, std::function<double()> exposed_s);
+  TrainingProgress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario,
+                   const costmodel::Plan& plan, std::int64_t first_round, std::function<double()> exposed_s);
   void step(const StepRecord& record);
   void round(std::int64_t done) { rounds_done_ = done; }
   void end();

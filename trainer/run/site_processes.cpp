@@ -18,8 +18,7 @@ std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool pa
                        std::to_string(gpus.count) +
                        " GPUs with zero_stage = " + std::to_string(gpus.zero_stage) +
                        "; expected 1, or all GPUs of the site with zero_stage = 1, since fomoe-train shards "
-                       "only the state "
-                       "of the optimiser; for example --set compute.zero_stage=1");
+                       "only the state of the optimiser; for example --set compute.zero_stage=1");
     }
     if (!paced && !whole_model) {
       throw UsageError(
@@ -64,8 +63,7 @@ void check_sharded(const costmodel::Plan& plan) {
             continue;
           throw UsageError(
               "compute.sharded: got a sharded state of the optimiser, and a plan in which sites exchange it "
-              "or "
-              "move experts (" +
+              "or move experts (" +
               op.name +
               "); expected sharded = 1, or a method that exchanges neither; for example --set "
               "compute.sharded=1");

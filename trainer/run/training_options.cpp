@@ -96,8 +96,7 @@ TrainingOptions training_options(const RunRequest& request) {
   if (cuda && outer_state_on_host) {
     throw UsageError(
         "compute.outer_state_on: got host; expected device, where fomoe-train keeps the outer optimiser's "
-        "state; "
-        "for example --set compute.outer_state_on=device");
+        "state; for example --set compute.outer_state_on=device");
   }
   const std::string refused =
       recomputes

@@ -374,7 +374,7 @@ class Run {
   std::optional<Checkpoints> checkpoints_;
   std::optional<IntervalStream> stream_;
   NormMeans norms_;  // of the last round
-  std::optional<Progress> progress_;
+  std::optional<TrainingProgress> progress_;
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
   std::int64_t first_round_ = 0;
 };

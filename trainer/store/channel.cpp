@@ -2,11 +2,11 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "trainer/store/secret.hpp"
 
@@ -73,17 +73,13 @@ Deadline seconds_from_now(double seconds) {
                                                 std::chrono::duration<double>(seconds));
 }
 
-Socket::~Socket() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-Channel::Channel(Socket socket, std::string sending_key, std::string receiving_key)
+Channel::Channel(Descriptor socket, std::string sending_key, std::string receiving_key)
     : socket_(std::move(socket)),
       sending_key_(std::move(sending_key)),
       receiving_key_(std::move(receiving_key)) {}
 
-Channel Channel::as_server(Socket socket, const std::string& secret, Deadline deadline) {
-  const int descriptor = socket.descriptor();
+Channel Channel::as_server(Descriptor socket, const std::string& secret, Deadline deadline) {
+  const int descriptor = socket.get();
   const std::string own = random_nonce();
   write_bytes(descriptor, std::string(kGreeting) + own, deadline);
   const std::string answer = read_bytes(descriptor, kNonceBytes + kMacBytes, deadline);
@@ -94,8 +90,8 @@ Channel Channel::as_server(Socket socket, const std::string& secret, Deadline de
   return {std::move(socket), code(secret, "to client" + nonces), code(secret, "to server" + nonces)};
 }
 
-Channel Channel::as_client(Socket socket, const std::string& secret, Deadline deadline) {
-  const int descriptor = socket.descriptor();
+Channel Channel::as_client(Descriptor socket, const std::string& secret, Deadline deadline) {
+  const int descriptor = socket.get();
   const std::string greeting = read_bytes(descriptor, kGreeting.size() + kNonceBytes, deadline);
   if (!greeting.starts_with(kGreeting)) throw NotAuthentic("it does not ask for a secret");
   const std::string own = random_nonce(), nonces = greeting.substr(kGreeting.size()) + own;
@@ -114,16 +110,16 @@ void Channel::send(const std::string& message, Deadline deadline) {
   if (message.size() > kMostBytes) throw std::length_error("a message of more than 16 MiB");
   const std::string framed = big_endian(message.size(), 4) + message;
   const std::string number = big_endian(sent_++, 8);
-  write_bytes(socket_.descriptor(), framed + code(sending_key_, number + framed), deadline);
+  write_bytes(socket_.get(), framed + code(sending_key_, number + framed), deadline);
 }
 
 std::string Channel::receive(Deadline deadline) {
-  const std::string length = read_bytes(socket_.descriptor(), 4, deadline);
+  const std::string length = read_bytes(socket_.get(), 4, deadline);
   std::uint32_t bytes = 0;
   for (const char byte : length) bytes = bytes << 8 | static_cast<std::uint8_t>(byte);
   if (bytes > kMostBytes) throw NotAuthentic("a message is longer than any that a site sends");
-  std::string message = read_bytes(socket_.descriptor(), bytes, deadline);
-  const std::string its_code = read_bytes(socket_.descriptor(), kMacBytes, deadline);
+  std::string message = read_bytes(socket_.get(), bytes, deadline);
+  const std::string its_code = read_bytes(socket_.get(), kMacBytes, deadline);
   if (!equal(its_code, code(receiving_key_, big_endian(received_++, 8) + length + message)))
     throw NotAuthentic("somebody has changed a message");
   return message;

@@ -15,28 +15,13 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <utility>
+
+#include "platforms/support/descriptor.hpp"
 
 namespace fomoe::trainer {
 
 using Deadline = std::chrono::steady_clock::time_point;
 Deadline seconds_from_now(double seconds);
-
-/// A socket, which the destructor closes.
-class Socket {
- public:
-  explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
-  ~Socket();
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 /// The other end has gone, or has not answered in time.
 class ConnectionLost : public std::runtime_error {
@@ -54,8 +39,8 @@ class NotAuthentic : public std::runtime_error {
 class Channel {
  public:
   /// Both functions exchange the codes, and throw ConnectionLost or NotAuthentic.
-  static Channel as_server(Socket socket, const std::string& secret, Deadline deadline);
-  static Channel as_client(Socket socket, const std::string& secret, Deadline deadline);
+  static Channel as_server(Descriptor socket, const std::string& secret, Deadline deadline);
+  static Channel as_client(Descriptor socket, const std::string& secret, Deadline deadline);
 
   /// Both functions throw ConnectionLost, and NotAuthentic if a message is not what the other end sent next.
   /// After an error the channel must not be used again.
@@ -65,8 +50,8 @@ class Channel {
   static constexpr std::uint32_t kMostBytes = 1 << 24;  // of a message
 
  private:
-  Channel(Socket socket, std::string sending_key, std::string receiving_key);
-  Socket socket_;
+  Channel(Descriptor socket, std::string sending_key, std::string receiving_key);
+  Descriptor socket_;
   std::string sending_key_, receiving_key_;
   std::uint64_t sent_ = 0, received_ = 0;
 };

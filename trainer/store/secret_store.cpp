@@ -36,7 +36,7 @@ Channel connect(const SecretStoreOptions& options) {
   bool silent = false;  // somebody listens there who does not greet
   while (true) {
     try {
-      Socket socket = connect_to(options.address, options.port, deadline);
+      Descriptor socket = connect_to(options.address, options.port, deadline);
       return Channel::as_client(std::move(socket), options.secret, seconds_from_now(kGreetingS));
     } catch (const Silent&) {
       silent = true;

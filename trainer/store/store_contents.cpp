@@ -1,9 +1,10 @@
 #include "trainer/store/store_contents.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 #include <string_view>
+
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -20,12 +21,9 @@ void put(std::string& text, const std::string& word) {
 }
 
 std::int64_t number_in(const std::string& text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [read, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || read != end)
-    throw std::invalid_argument("a value of the store is not a number");
-  return number;
+  const auto number = parse_number<std::int64_t>(text);
+  if (!number) throw std::invalid_argument("a value of the store is not a number");
+  return *number;
 }
 
 class Reader {

@@ -31,22 +31,20 @@ Addresses addresses_of(const std::string& address, int port, int flags) {
   return {found, &::freeaddrinfo};
 }
 
-Socket listen_on(const addrinfo& where) {
-  Socket socket(::socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Descriptor listen_on(const addrinfo& where) {
+  Descriptor socket(::socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int yes = 1, no = 0;
-  if (socket.descriptor() < 0) throw std::runtime_error(std::strerror(errno));
+  if (socket.get() < 0) throw std::runtime_error(std::strerror(errno));
   // A run that starts anew finds connections of the run before it, which the system is still closing.
-  ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (where.ai_family == AF_INET6)
-    ::setsockopt(socket.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  if (::bind(socket.descriptor(), where.ai_addr, where.ai_addrlen) != 0 ||
-      ::listen(socket.descriptor(), 128) != 0) {
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (where.ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (::bind(socket.get(), where.ai_addr, where.ai_addrlen) != 0 || ::listen(socket.get(), 128) != 0) {
     throw std::runtime_error(std::strerror(errno));
   }
   return socket;
 }
 
-Socket listen_on(const std::string& address, int port) {
+Descriptor listen_on(const std::string& address, int port) {
   const Addresses found = addresses_of(address, port, AI_PASSIVE);
   // Without an address, the one for all addresses of IPv6 also takes connections of IPv4.
   if (address.empty()) {
@@ -78,7 +76,7 @@ std::string name_of(const sockaddr_storage& address, socklen_t length) {
 }  // namespace
 
 struct StoreServer::Visitor {
-  Socket control;  // a copy of the descriptor, for shutdown()
+  Descriptor control;  // a copy of the descriptor, for shutdown()
   std::string name;
   bool known = false;  // has proved that it knows the secret
   bool gone = false;
@@ -96,22 +94,21 @@ StoreServer::~StoreServer() {
   {
     const std::lock_guard lock(lock_);
     closing_ = true;
-    for (const auto& visitor : visitors_) ::shutdown(visitor->control.descriptor(), SHUT_RDWR);
+    for (const auto& visitor : visitors_) ::shutdown(visitor->control.get(), SHUT_RDWR);
   }
-  ::shutdown(listener_.descriptor(), SHUT_RDWR);
+  ::shutdown(listener_.get(), SHUT_RDWR);
   accepting_.join();
   for (const auto& visitor : visitors_) visitor->thread.join();
 }
 
 void StoreServer::accept() {
   while (true) {
-    pollfd waiting{listener_.descriptor(), POLLIN, 0};
+    pollfd waiting{listener_.get(), POLLIN, 0};
     (void)::poll(&waiting, 1, /*ms=*/1000);
     sockaddr_storage from{};
     socklen_t length = sizeof from;
-    Socket socket(
-        ::accept4(listener_.descriptor(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC));
-    const bool full = socket.descriptor() < 0 && (errno == EMFILE || errno == ENFILE);
+    Descriptor socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC));
+    const bool full = socket.get() < 0 && (errno == EMFILE || errno == ENFILE);
     if (full) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     const std::lock_guard lock(lock_);
     if (closing_) return;
@@ -119,12 +116,12 @@ void StoreServer::accept() {
       if (visitor->gone) visitor->thread.join();
       return visitor->gone;
     });
-    if (socket.descriptor() < 0) continue;
+    if (socket.get() < 0) continue;
     limit_strangers();
-    answer_at_once(socket.descriptor());
+    answer_at_once(socket.get());
     visitors_.push_back(std::make_unique<Visitor>());
     Visitor& visitor = *visitors_.back();
-    visitor.control = Socket(::fcntl(socket.descriptor(), F_DUPFD_CLOEXEC, 0));
+    visitor.control = Descriptor(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
     visitor.name = name_of(from, length);
     visitor.thread =
         std::thread([this, &visitor, own = std::move(socket)]() mutable { serve(visitor, std::move(own)); });
@@ -140,11 +137,11 @@ void StoreServer::limit_strangers() {
     if (first == nullptr) first = visitor.get();
     ++strangers;
   }
-  if (strangers >= kMostStrangers) ::shutdown(first->control.descriptor(), SHUT_RDWR);
+  if (strangers >= kMostStrangers) ::shutdown(first->control.get(), SHUT_RDWR);
 }
 
 // Programs of another kind leave, or stay silent, when they are greeted.
-Channel StoreServer::greet(Socket socket, const std::string& who) {
+Channel StoreServer::greet(Descriptor socket, const std::string& who) {
   const char* why = "it left without a proof that it knows the secret";
   try {
     return Channel::as_server(std::move(socket), secret_, seconds_from_now(kProofS));
@@ -157,7 +154,7 @@ Channel StoreServer::greet(Socket socket, const std::string& who) {
   throw ConnectionLost(why);
 }
 
-void StoreServer::serve(Visitor& visitor, Socket socket) {
+void StoreServer::serve(Visitor& visitor, Descriptor socket) {
   try {
     Channel channel = greet(std::move(socket), visitor.name);
     {
@@ -173,33 +170,32 @@ void StoreServer::serve(Visitor& visitor, Socket socket) {
   } catch (const std::exception&) {  // the visitor has gone
   }
   const std::lock_guard lock(lock_);
-  ::shutdown(visitor.control.descriptor(), SHUT_RDWR);
+  ::shutdown(visitor.control.get(), SHUT_RDWR);
   visitor.gone = true;
 }
 
-Socket connect_to(const std::string& address, int port, Deadline deadline) {
+Descriptor connect_to(const std::string& address, int port, Deadline deadline) {
   std::string why = "no address";
   try {
     const Addresses found = addresses_of(address, port, 0);
     for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
-      Socket socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      const bool failed = ::connect(socket.descriptor(), one->ai_addr, one->ai_addrlen) != 0;
+      Descriptor socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      const bool failed = ::connect(socket.get(), one->ai_addr, one->ai_addrlen) != 0;
       why = failed ? std::strerror(errno) : "no answer";
       if (failed && errno == EINPROGRESS) {
         why = "no answer in time";
         const auto left =
             std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-        pollfd waiting{socket.descriptor(), POLLOUT, 0};
+        pollfd waiting{socket.get(), POLLOUT, 0};
         (void)::poll(&waiting, 1, std::max(0, static_cast<int>(left.count())));
       }
       int error = 0;
       socklen_t length = sizeof error;
-      ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length);
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
       sockaddr_storage peer{};
       length = sizeof peer;
-      if (error == 0 &&
-          ::getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&peer), &length) == 0) {
-        answer_at_once(socket.descriptor());
+      if (error == 0 && ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer), &length) == 0) {
+        answer_at_once(socket.get());
         return socket;
       }
       if (error != 0) why = std::strerror(error);

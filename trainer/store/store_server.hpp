@@ -27,14 +27,14 @@ class StoreServer {
  private:
   struct Visitor;
   void accept();
-  Channel greet(Socket socket, const std::string& who);
-  void serve(Visitor& visitor, Socket socket);
+  Channel greet(Descriptor socket, const std::string& who);
+  void serve(Visitor& visitor, Descriptor socket);
   void limit_strangers();
 
   std::string secret_;
   std::function<void(const std::string&, const std::string&)> refused_;
   StoreContents contents_;
-  Socket listener_;
+  Descriptor listener_;
   std::mutex lock_;  // of visitors_
   std::list<std::unique_ptr<Visitor>> visitors_;
   bool closing_ = false;
@@ -42,6 +42,6 @@ class StoreServer {
 };
 
 /// Connects to a port of another machine. Throws ConnectionLost.
-Socket connect_to(const std::string& address, int port, Deadline deadline);
+Descriptor connect_to(const std::string& address, int port, Deadline deadline);
 
 }  // namespace fomoe::trainer

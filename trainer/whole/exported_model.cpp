@@ -181,8 +181,8 @@ WholeModel read_exported(const std::string& folder) {
       const auto found = file.tensors.find(entry.name);
       if (found == file.tensors.end() || found->second.sizes() != part.sizes())
         throw FileError(path + ": got no tensor " + entry.name +
-                        " of the shape in config.json; expected the "
-                        "tensors of an exported model; for example one that `fomoe-train export` wrote");
+                        " of the shape in config.json; expected the tensors of an exported model; for "
+                        "example one that `fomoe-train export` wrote");
       part.copy_(found->second);
     }
     whole.tensors.emplace(spec.name(), std::move(parameter));

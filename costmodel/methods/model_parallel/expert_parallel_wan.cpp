@@ -81,16 +81,14 @@ Method expert_parallel_wan() {
                  "collective",          "payload_dtype",   "dispatch_dtype"};
   method.source =
       "Lepikhin et al. 2020, GShard (arXiv 2006.16668); Rajbhandari et al. 2022, DeepSpeed-MoE (arXiv "
-      "2201.05596); "
-      "DeepSeek-V3 (arXiv 2412.19437)";
+      "2201.05596); DeepSeek-V3 (arXiv 2412.19437)";
   method.every_step = true;
   method.inside_step = always;
   method.residency = Residency::experts_sharded;
   method.check = check_halves;
   method.not_modelled =
       "a forward and a backward chunk at the same time (DualPipe of DeepSeek-V3; overlap_dispatch has two "
-      "halves "
-      "of one pass); the time that the GPUs spend on sending";
+      "halves of one pass); the time that the GPUs spend on sending";
   method.assumptions = "a token's copies go to sites evenly, or as strategy.router says";
   method.plan = plan;
   method.formula = formula;

@@ -305,14 +305,12 @@ Method pipeline_wan() {
   method.name = "pipeline_wan";
   method.summary =
       "The layers form a pipeline with one stage per site, or per group of sites. In each of the n "
-      "micro-batches of a step, each "
-      "site sends activations to the next site and receives their gradients. The first and the last site sum "
-      "the gradient of the tied embedding.";
+      "micro-batches of a step, each site sends activations to the next site and receives their gradients. "
+      "The first and the last site sum the gradient of the tied embedding.";
   method.axes = {"micro_batches", "schedule", "stage_sites", "collective", "payload_dtype"};
   method.source =
       "Huang et al. 2019, GPipe (arXiv 1811.06965); Athlur et al. 2022, Varuna (arXiv 2111.04007); Ryabinin "
-      "et al. "
-      "2023, SWARM (arXiv 2301.11913); Narayanan et al. 2021 (arXiv 2104.04473)";
+      "et al. 2023, SWARM (arXiv 2301.11913); Narayanan et al. 2021 (arXiv 2104.04473)";
   method.every_step = true;
   method.inside_step = always;
   method.residency = Residency::sharded;

@@ -11,8 +11,7 @@ constexpr Key kPlatformFileKeys[] = {
      "whether the rates and latencies in this file were measured; `fomoe probe` sets it", "true"},
     {"", "connections", Kind::count, "", "unknown",
      "number of connections between two sites that reached the measured rates together; an answer for fewer "
-     "says "
-     "what it means",
+     "says what it means",
      "64", 65536},
     {"", "paths_csv", Kind::text, "", "no measurements", "CSV file of measured paths, relative to this file",
      "\"eight-regions.csv\""},

@@ -35,8 +35,7 @@ constexpr Key kRunKeys[] = {
      "true"},
     {"quality", "equal_loss_factor", Kind::factor, "", "from the model, or unknown",
      "assumed factor on time and cost until a method that does not synchronise in each step reaches the loss "
-     "of "
-     "data-parallel training",
+     "of data-parallel training",
      "1.1"},
 
     {"failures", "site_mtbf", Kind::duration, "", "sites do not fail",
@@ -70,8 +69,7 @@ constexpr Key kRunKeys[] = {
      "time for which the other sites wait for a lost site, with policy = \"drop\"", "\"2min\""},
     {"failures", "outages", Kind::words, "", "none",
      "outages at given times, which the simulation executes, each as \"SITE at TIME for TIME\": when the "
-     "site "
-     "stops, and after how long it is back without its training state",
+     "site stops, and after how long it is back without its training state",
      "[\"site-1 at 10min for 3min\"]"},
     {"failures", "samples", Kind::count, "1000", "", "number of random samples of the run", "1000", 1e6},
 
@@ -82,8 +80,7 @@ constexpr Key kRunKeys[] = {
      "number of optimiser steps until the learning rate is reached", "160", 1e9, 0},
     {"trainer", "schedule", Kind::choice, "\"constant\"", "",
      "learning rate after the warm-up; cosine: falls along half a cosine until the end of the run; wsd: "
-     "falls "
-     "linearly in the last decay_steps",
+     "falls linearly in the last decay_steps",
      "\"cosine\""},
     {"trainer", "decay_steps", Kind::count, "", "none",
      "number of steps of the decay, with schedule = \"wsd\"", "2000", 1e12},
@@ -98,8 +95,7 @@ constexpr Key kRunKeys[] = {
      "epsilon of the inner AdamW at the base width and depth; CompleteP scales it to the model", "1e-8", 1},
     {"trainer", "rate_transfer", Kind::choice, "\"complete_p\"", "",
      "whether CompleteP scales the learning rate and epsilon of hidden matrices with width and depth, or "
-     "none of them "
-     "is scaled",
+     "none of them is scaled",
      "\"none\""},
     {"trainer", "weight_decay", Kind::multiple, "", "none", "weight decay of the inner AdamW", "0.1", 10},
     {"trainer", "clip_norm", Kind::multiple, "", "no clipping",
@@ -151,16 +147,14 @@ constexpr Key kRunKeys[] = {
      "\"off\""},
     {"trainer", "deterministic", Kind::boolean, "false", "",
      "true: only algorithms that give the same bits each time, so that a resumed run on a GPU equals one "
-     "that "
-     "was not interrupted; slower for long sequences",
+     "that was not interrupted; slower for long sequences",
      "true"},
     {"trainer", "initial_weights", Kind::text, "", "random weights",
      "folder of a model that `fomoe-train export` wrote, relative to this file; training starts from it",
      "\"exported\""},
     {"trainer", "transport", Kind::choice, "\"gloo\"", "",
      "what carries messages between sites: gloo is TCP; nccl needs a GPU of its own for every site, and "
-     "sends "
-     "one transfer after another; auto is nccl if every site has such a GPU, otherwise gloo",
+     "sends one transfer after another; auto is nccl if every site has such a GPU, otherwise gloo",
      "\"nccl\""},
     {"trainer", "on_divergence", Kind::choice, "\"stop\"", "",
      "reaction to a loss or gradients that are not finite; stop: all sites stop; skip_step: the optimiser "

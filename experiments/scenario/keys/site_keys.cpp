@@ -7,8 +7,7 @@ namespace {
 constexpr Key kSiteKeys[] = {
     {"compute", "profile", Kind::text, "", "no profile",
      "step profile written by `fomoe-train profile`, relative to this file, or \"published:ID\" with an id "
-     "that "
-     "`fomoe list profiles` prints",
+     "that `fomoe list profiles` prints",
      "\"../profiles/this-machine.json\""},
     {"compute", "micro_batch_sequences", Kind::count, "",
      "the largest micro-batch in the profile; without a profile, memory does not include activations",
@@ -83,8 +82,7 @@ constexpr Key kSiteKeys[] = {
 
     {"site", "name", Kind::text, "", "",
      "site whose GPUs or step times differ from [compute], or a pattern such as aws:*; the table may have "
-     "any "
-     "key of [compute] except step_variation, draw_samples and those of stragglers",
+     "any key of [compute] except step_variation, draw_samples and those of stragglers",
      "\"site-1\""},
     {"site", "batch_share", Kind::multiple, "1", "",
      "part of the batch that this site processes, relative to the parts of the other sites", "0.5", 1e6},
@@ -153,8 +151,7 @@ constexpr Key kSiteKeys[] = {
     {"network_model", "send_buffer", Kind::size, "",
      "4MiB with host = \"linux\", else send buffers do not limit any flow",
      "largest send buffer of a connection's socket, the third number of net.ipv4.tcp_wmem; limits a flow to "
-     "streams "
-     "x 2/3 x send_buffer / round trip",
+     "streams x 2/3 x send_buffer / round trip",
      "\"4MiB\""},
     {"network_model", "loss_rate", Kind::share, "", "no loss",
      "share p of segments that are lost; with reno, a flow is limited to streams x segment / round trip x "
@@ -169,8 +166,7 @@ constexpr Key kSiteKeys[] = {
      "initial window of a connection; it doubles every round trip", "\"14600B\""},
     {"network_model", "idle_restart", Kind::boolean, "false", "",
      "whether the window halves for each retransmission time-out in which a connection was idle, as in "
-     "Linux; "
-     "with initial_window",
+     "Linux; with initial_window",
      "true"},
     {"network_model", "ring_model", Kind::choice, "\"stepwise\"", "",
      "model of a ring: stepwise simulates the chunks of a ring as flows one after another; fluid "

@@ -107,8 +107,7 @@ constexpr Key kTrainingKeys[] = {
      "time for which a synchronisation waits for the other sites when the quorum is ready", "\"10s\""},
     {"strategy", "dynamic_local_steps", Kind::boolean, "false", "",
      "whether a slow site has fewer local steps in a cycle, in proportion to its speed (DyLU), with "
-     "async_diloco "
-     "without staleness",
+     "async_diloco without staleness",
      "true"},
     {"strategy", "gossip_peers", Kind::count, "1", "",
      "number of sites that each site exchanges parameters with in a round, with gossip", "1", kMaxSites},
@@ -126,13 +125,11 @@ constexpr Key kTrainingKeys[] = {
      "\"tensor\""},
     {"strategy", "fragment_pattern", Kind::choice, "\"strided\"", "",
      "layers of a fragment with streaming_diloco: strided (every P-th of P fragments), sequential, or "
-     "balanced "
-     "(fragments of about equal bytes, with the embedding)",
+     "balanced (fragments of about equal bytes, with the embedding)",
      "\"sequential\""},
     {"strategy", "layerwise", Kind::boolean, "false", "",
      "whether each layer is sent as soon as the last backward pass has left it, and the next forward pass "
-     "waits "
-     "for it, with diloco and streaming_diloco; ddp does this with fragments",
+     "waits for it, with diloco and streaming_diloco; ddp does this with fragments",
      "true"},
     {"strategy", "sharding", Kind::choice, "\"full_shard\"", "",
      "with fsdp: full_shard reduces gradients in every micro-batch, full_shard_no_sync once in a step; "
@@ -173,8 +170,7 @@ constexpr Key kTrainingKeys[] = {
      "model of how tokens spread over experts, for methods with experts on other sites", "\"uniform\""},
     {"strategy", "capacity_factor", Kind::multiple, "", "buffers hold all rows that arrive",
      "capacity of an expert's buffer as a multiple of the mean load, with expert_parallel_wan; buffers are "
-     "sent "
-     "and computed whole",
+     "sent and computed whole",
      "1.25", 1000},
     {"strategy", "max_sites_per_token", Kind::count, "", "no limit",
      "largest number of sites that hold the experts of one token, with expert_parallel_wan", "4", kMaxSites},
@@ -182,13 +178,11 @@ constexpr Key kTrainingKeys[] = {
      "number of parts in which a pipeline processes its batch, with pipeline_wan", "16", 4096},
     {"strategy", "stage_sites", Kind::count, "1", "",
      "number of consecutive sites that form a pipeline stage, with pipeline_wan; each of them belongs to a "
-     "pipeline "
-     "of its own, with an equal part of the batch",
+     "pipeline of its own, with an equal part of the batch",
      "2", kMaxSites},
     {"strategy", "schedule", Kind::choice, "\"gpipe\"", "",
      "order of the micro-batches with pipeline_wan: all forward passes first (gpipe), or forward and "
-     "backward "
-     "passes in turn (1f1b), which keeps fewer activations",
+     "backward passes in turn (1f1b), which keeps fewer activations",
      "\"1f1b\""},
     {"strategy", "module_levels", Kind::count, "1", "",
      "number of consecutive modules in a path, with di_paco", "2", 1000},

@@ -165,8 +165,8 @@ platforms::Platform two_continents(int sites) {
   }
   platform.provenance.push_back({"links", Origin::assumed,
                                  "preset two-continents: 10 Gbit/s up and down at each site, 5 ms within a "
-                                 "continent; 40 ms and a shared "
-                                 "10 Gbit/s each way between the two halves of the sites"});
+                                 "continent; 40 ms and a shared 10 Gbit/s each way between the two halves of "
+                                 "the sites"});
   return platform;
 }
 

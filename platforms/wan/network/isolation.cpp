@@ -13,22 +13,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace fomoe::platforms::wan {
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    reset();
-    value_ = other.value_;
-    other.value_ = -1;
-  }
-  return *this;
-}
-
-void Descriptor::reset() {
-  if (value_ >= 0) ::close(value_);
-  value_ = -1;
-}
 
 void refuse_system_call(const std::string& what) { throw Refusal(what + ": " + std::strerror(errno)); }
 
@@ -62,12 +49,12 @@ pid_t clone_with(unsigned long flags) {
   return static_cast<pid_t>(::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
 }
 
-int begin(int go, const std::function<int()>& inside) {
+int begin(Descriptor go, const std::function<int()>& inside) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   char byte = 0;
   // If there is nothing to read, the parent died before it mapped the users, or could not map them.
-  if (::read(go, &byte, 1) != 1) return kFailure;
-  ::close(go);
+  if (::read(go.get(), &byte, 1) != 1) return kFailure;
+  go.reset();
   // A new /proc shows the process ids of this namespace. If the kernel refuses it, as in some containers, the
   // outer /proc stays. Programs that look up their own process id there then do not find it; nothing else
   // changes.
@@ -89,8 +76,9 @@ pid_t start_isolated(const std::function<int()>& inside) {
   ::setpriority(PRIO_PROCESS, 0, -15);  // a fallback in case that the next line is not allowed
   const sched_param lowest_real_time = {1}, ordinary = {0};
   ::sched_setscheduler(0, SCHED_RR, &lowest_real_time);
-  int go[2];
-  if (::pipe2(go, O_CLOEXEC) != 0) refuse_system_call("pipe");
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) refuse_system_call("pipe");
+  Descriptor go(ends[0]), signal_go(ends[1]);
 
   constexpr unsigned long kNamespaces = CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWNS;
   bool users = true;
@@ -100,12 +88,11 @@ pid_t start_isolated(const std::function<int()>& inside) {
     child = clone_with(kNamespaces);
   }
   if (child == 0) {
-    ::close(go[1]);
-    ::_exit(begin(go[0], inside));
+    signal_go.reset();
+    ::_exit(begin(std::move(go), inside));
   }
   const int error = errno;
-  ::close(go[0]);
-  const Descriptor signal_go(go[1]);
+  go.reset();
   ::sched_setscheduler(0, SCHED_OTHER, &ordinary);
   ::setpriority(PRIO_PROCESS, 0, usual_niceness);
   sigprocmask(SIG_SETMASK, &before, nullptr);

@@ -9,26 +9,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "platforms/support/descriptor.hpp"
+
 namespace fomoe::platforms::wan {
 
 /// This machine does not allow an operation, or cannot do it; what() says which. The program exits with
 /// status 1.
 class Refusal : public std::runtime_error {
   using std::runtime_error::runtime_error;
-};
-
-/// Owns a file descriptor, and closes it.
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  Descriptor(Descriptor&& other) noexcept : value_(other.value_) { other.value_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor() { reset(); }
-  [[nodiscard]] int get() const { return value_; }
-  void reset();
-
- private:
-  int value_;
 };
 
 /// Runs `inside` in a new isolated process, which is killed when this process ends. Returns the id of the new

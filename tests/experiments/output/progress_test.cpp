@@ -39,7 +39,7 @@ std::string read_all(int descriptor) {
   return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : "";
 }
 
-const sim::Progress kSecondOfThree{200, 1, 3};
+const sim::SimulationProgress kSecondOfThree{200, 1, 3};
 
 }  // namespace
 

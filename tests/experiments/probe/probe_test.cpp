@@ -85,7 +85,7 @@ std::pair<LineSocket, LineSocket> ends() {
   REQUIRE(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
   // The port is at the same offset in both address families.
   const int port = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  Socket near = connect_to("127.0.0.1", port, now_s() + 5);
+  Descriptor near = connect_to("127.0.0.1", port, now_s() + 5);
   auto far = accept_from(*listener, now_s() + 5);
   REQUIRE(far);
   return {LineSocket(std::move(near)), LineSocket(std::move(*far))};

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/results/names.hpp"
+#include "experiments/report/readers/names.hpp"
 #include "tests/experiments/report/report_page.hpp"
 
 using namespace fomoe::tests;

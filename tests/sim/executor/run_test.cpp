@@ -324,9 +324,9 @@ TEST_CASE(
     ::usleep(100'000);
     return 1.0;
   };
-  std::vector<sim::Progress> seen;
+  std::vector<sim::SimulationProgress> seen;
   sim::Options options;
-  options.on_progress = [&](const sim::Progress& progress) { seen.push_back(progress); };
+  options.on_progress = [&](const sim::SimulationProgress& progress) { seen.push_back(progress); };
   (void)sim::simulate(plan, {0, 1, 2, 3}, scenario.platform, slowly, options);
   REQUIRE(seen.size() >= 3);
   CHECK(seen.back().ended);

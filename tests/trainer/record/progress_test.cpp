@@ -38,7 +38,7 @@ TEST_CASE("the last progress line: rounds, steps, loss, rate, MFU, exposed commu
   const costmodel::Plan plan = costmodel::make_plan(scenario);
   std::ostringstream out;
   const auto begin = std::chrono::steady_clock::now();
-  Progress progress(out, /*terminal=*/false, scenario, plan, 0, [] { return 0.03; });
+  TrainingProgress progress(out, /*terminal=*/false, scenario, plan, 0, [] { return 0.03; });
   for (int step = 0; step < 6; ++step) {
     StepRecord record;
     record.step = step;

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "experiments/report/results/fields.hpp"
+#include "experiments/report/readers/fields.hpp"
 #include "experiments/text/human.hpp"
 
 namespace fomoe::report {

@@ -1,4 +1,4 @@
-#include "experiments/report/results/fields.hpp"
+#include "experiments/report/readers/fields.hpp"
 #include "experiments/text/units.hpp"
 
 namespace fomoe::report {

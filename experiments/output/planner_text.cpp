@@ -1,4 +1,4 @@
-#include "experiments/output/plan_text.hpp"
+#include "experiments/output/planner_text.hpp"
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ std::string ratio_text(double ratio) {
 }
 
 /// Settings that only some methods have: the placement, fragments, and the axes of --vary.
-std::string details(const PlanAnswer& plan, const Finalist& finalist) {
+std::string details(const PlannerAnswer& plan, const Finalist& finalist) {
   const costmodel::Strategy& strategy = finalist.scenario.strategy;
   const costmodel::Method& method = *strategy.method;
   std::string text;
@@ -74,9 +74,9 @@ std::string details(const PlanAnswer& plan, const Finalist& finalist) {
   return text;
 }
 
-class PlanText {
+class PlannerText {
  public:
-  explicit PlanText(const PlanAnswer& plan)
+  explicit PlannerText(const PlannerAnswer& plan)
       : plan_(plan), answer_(plan.answer), base_(answer_.finalists.front()) {
     for (const Finalist& finalist : answer_.finalists) {
       costs_ = costs_ || !std::isnan(finalist.simulated.cost);
@@ -234,8 +234,7 @@ class PlanText {
     if (any_few_)
       text += fmt::format(
           "*: fewer than {} synchronisations in the whole run. Few published runs have so few; in runs of a "
-          "small "
-          "model with 6 rounds, the loss was 20 to 27 % higher.\n",
+          "small model with 6 rounds, the loss was 20 to 27 % higher.\n",
           planner::kFewRounds);
     return text;
   }
@@ -360,7 +359,7 @@ class PlanText {
         std::abs(lowest) * 100, highest * 100);
   }
 
-  const PlanAnswer& plan_;
+  const PlannerAnswer& plan_;
   const Answer& answer_;
   const Finalist& base_;
   bool costs_ = false, energies_ = false, perplexities_ = false, any_few_ = false;
@@ -381,6 +380,6 @@ std::string simulate_line(const planner::Question& question, const planner::Fina
   return line;
 }
 
-std::string plan_text(const PlanAnswer& plan) { return PlanText(plan).text(); }
+std::string planner_text(const PlannerAnswer& plan) { return PlannerText(plan).text(); }
 
 }  // namespace fomoe::commands

@@ -1,4 +1,4 @@
-// The state of all nodes in one executed round. Only Executor's own files include this header.
+// The state of all nodes in one executed round. Only PlanSimulator's own files include this header.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/executor/executor.hpp"
+#include "sim/executor/plan_simulator.hpp"
 
 namespace fomoe::sim {
 
@@ -35,12 +35,13 @@ struct Gathering {
   RoundProgress before;  // the progress when the transfers began; they begin again from it after a failure
 };
 
-struct Executor::Round {
+struct PlanSimulator::Round {
   std::size_t position = 0;
   costmodel::RoundPlan plan;
-  std::vector<std::vector<costmodel::OpId>> next;       // [op]: operations of this round that wait for it
-  std::vector<std::unique_ptr<TransferRun>> transfers;  // [op]; empty for computations, and before gathering
-  std::vector<std::size_t> first_waits;                 // [op]: waits at the start, but for Op::receive_after
+  std::vector<std::vector<costmodel::OpId>> next;  // [op]: operations of this round that wait for it
+  /// [op]; empty for computations, and before gathering
+  std::vector<std::unique_ptr<SimulatedTransfer>> transfers;
+  std::vector<std::size_t> first_waits;  // [op]: waits at the start, but for Op::receive_after
   /// [op]: the transfers whose bytes a node takes when it has those of this one (Op::receive_after)
   std::vector<std::vector<std::pair<costmodel::NodeId, costmodel::OpId>>> received_next;
   bool has_queues = false;  // whether any operation has a receive_after

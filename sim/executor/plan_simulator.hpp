@@ -11,22 +11,24 @@
 
 #include "costmodel/timeline/timeline.hpp"
 #include "sim/executor/simulate.hpp"
-#include "sim/executor/transfer_run.hpp"
+#include "sim/executor/simulated_transfer.hpp"
 #include "sim/transport/transport.hpp"
 
 namespace fomoe::sim {
 
-class Executor {
+class PlanSimulator {
  public:
-  Executor(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
-           const ComputeSeconds& seconds, const Options& options);
-  ~Executor();
+  PlanSimulator(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
+                const ComputeSeconds& seconds, const Options& options);
+  ~PlanSimulator();
 
   /// Executes all rounds. Throws std::runtime_error if nodes wait for each other for ever, or if no node is
   /// left from which another one could fetch the training state.
   costmodel::Timeline run();
   /// The present state, to be called during run().
-  [[nodiscard]] Progress progress() const { return {fluid_.now(), rounds_finished_, sequence_.size()}; }
+  [[nodiscard]] SimulationProgress progress() const {
+    return {fluid_.now(), rounds_finished_, sequence_.size()};
+  }
 
  private:
   struct Round;  // state of all nodes at one position of the sequence of rounds
@@ -49,7 +51,8 @@ class Executor {
   [[nodiscard]] bool takes_part(costmodel::NodeId node, const Round& round, costmodel::OpId op) const;
   void wait_for_earlier(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void tell_later(costmodel::NodeId node, const Round& round, costmodel::OpId op);
-  std::unique_ptr<TransferRun> play(const costmodel::Transfer& transfer, Round& round, costmodel::OpId op);
+  std::unique_ptr<SimulatedTransfer> play(const costmodel::Transfer& transfer, Round& round,
+                                          costmodel::OpId op);
   /// The place of a transfer in the queue that Op::receive_after describes.
   Queue queue_of(Round& round, costmodel::OpId op);
   void leave_if_first(Round& round, costmodel::OpId op);
@@ -96,8 +99,8 @@ class Executor {
   std::vector<Busy> busy_;            // [node]
   std::vector<std::uint32_t> epoch_;  // [node]: what the node began in an earlier epoch is void
   int attempts_ = 0;                  // gatherings that have begun
-  std::vector<std::unique_ptr<Round>> buried_;             // rounds that a failure ended
-  std::vector<std::unique_ptr<TransferRun>> interrupted_;  // transfers that a failure ended
+  std::vector<std::unique_ptr<Round>> buried_;                   // rounds that a failure ended
+  std::vector<std::unique_ptr<SimulatedTransfer>> interrupted_;  // transfers that a failure ended
   costmodel::Timeline timeline_;
 };
 

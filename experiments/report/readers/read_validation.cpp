@@ -1,4 +1,4 @@
-#include "experiments/report/results/fields.hpp"
+#include "experiments/report/readers/fields.hpp"
 
 namespace fomoe::report {
 

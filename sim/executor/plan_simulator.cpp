@@ -1,4 +1,4 @@
-#include "sim/executor/executor.hpp"
+#include "sim/executor/plan_simulator.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,15 +7,15 @@
 #include <utility>
 
 #include "costmodel/plan/absences.hpp"
-#include "sim/executor/executor_round.hpp"
+#include "sim/executor/plan_simulator_round.hpp"
 
 namespace fomoe::sim {
 
 using costmodel::NodeId;
 using costmodel::OpId;
 
-Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
-                   const ComputeSeconds& seconds, const Options& options)
+PlanSimulator::PlanSimulator(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
+                             const ComputeSeconds& seconds, const Options& options)
     : plan_(plan),
       sequence_(sequence.rounds),
       held_rounds_(sequence.held_rounds),
@@ -36,9 +36,9 @@ Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Transp
   if (rules_.any()) timeline_.missed_rounds.assign(plan.nodes.size(), 0);
 }
 
-Executor::~Executor() = default;
+PlanSimulator::~PlanSimulator() = default;
 
-costmodel::Timeline Executor::run() {
+costmodel::Timeline PlanSimulator::run() {
   const int nodes = static_cast<int>(plan_.nodes.size());
   for (NodeId node = 0; node < nodes && !sequence_.empty(); ++node) {
     fluid_.schedule_now([this, node] { start_round(node, 0); });
@@ -58,7 +58,7 @@ costmodel::Timeline Executor::run() {
   return std::move(timeline_);
 }
 
-Executor::Round& Executor::round_at(std::size_t position) {
+PlanSimulator::Round& PlanSimulator::round_at(std::size_t position) {
   if (live_[position]) return *live_[position];
   auto round = std::make_unique<Round>();
   const auto nodes = plan_.nodes.size();
@@ -107,7 +107,7 @@ Executor::Round& Executor::round_at(std::size_t position) {
   return *live_[position];
 }
 
-void Executor::start_round(NodeId node, std::size_t position) {
+void PlanSimulator::start_round(NodeId node, std::size_t position) {
   const auto n = static_cast<std::size_t>(node);
   // The others may have left the node out, and have finished the round, while it still received in an earlier
   // one.
@@ -125,13 +125,13 @@ void Executor::start_round(NodeId node, std::size_t position) {
 }
 
 // The operation must be in a live round. (A round that is no longer live has ended on every node.)
-bool Executor::takes_part(NodeId node, const Round& round, OpId op) const {
+bool PlanSimulator::takes_part(NodeId node, const Round& round, OpId op) const {
   const auto o = static_cast<std::size_t>(op);
   if (round.transfers[o]) return round.transfers[o]->takes_part(node);
   return costmodel::takes_part(round.plan.ops[o], node);
 }
 
-void Executor::wait_for_earlier(NodeId node, Round& round, OpId op) {
+void PlanSimulator::wait_for_earlier(NodeId node, Round& round, OpId op) {
   if (round.plan.ops[static_cast<std::size_t>(op)].after_earlier.empty() || !takes_part(node, round, op))
     return;
   for (const auto& [before, rounds_back] : round.plan.ops[static_cast<std::size_t>(op)].after_earlier) {
@@ -147,7 +147,7 @@ void Executor::wait_for_earlier(NodeId node, Round& round, OpId op) {
 
 // A node can wait in a later round only if it has started that round. wait_for_earlier() then counted this
 // operation among its predecessors.
-void Executor::tell_later(NodeId node, const Round& round, OpId op) {
+void PlanSimulator::tell_later(NodeId node, const Round& round, OpId op) {
   for (std::int64_t back = 1; back <= reach_; ++back) {
     const std::size_t position = round.position + static_cast<std::size_t>(back);
     if (position >= live_.size()) return;
@@ -164,16 +164,17 @@ void Executor::tell_later(NodeId node, const Round& round, OpId op) {
   }
 }
 
-std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer, Round& round, OpId op) {
+std::unique_ptr<SimulatedTransfer> PlanSimulator::play(const costmodel::Transfer& transfer, Round& round,
+                                                       OpId op) {
   const int nodes = static_cast<int>(plan_.nodes.size());
-  // The round owns the TransferRun, so the captured reference to the round stays valid.
-  return std::make_unique<TransferRun>(
+  // The round owns the SimulatedTransfer, so the captured reference to the round stays valid.
+  return std::make_unique<SimulatedTransfer>(
       lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.pieces}), nodes,
       static_cast<std::int64_t>(round.position), options_.record_flows, queue_of(round, op), transport_,
       timeline_, [this, &round, op](NodeId node) { finish_op(node, round, op); });
 }
 
-Queue Executor::queue_of(Round& round, OpId op) {
+Queue PlanSimulator::queue_of(Round& round, OpId op) {
   if (!round.has_queues) return {};
   const auto when_first = [this, &round, op](Fluid::Callback depart) {
     round.wait_to_leave[static_cast<std::size_t>(op)].push_back(std::move(depart));
@@ -182,26 +183,26 @@ Queue Executor::queue_of(Round& round, OpId op) {
   return {when_first, [this, &round, op] { note_left(round, op); }};
 }
 
-void Executor::leave_if_first(Round& round, OpId op) {
+void PlanSimulator::leave_if_first(Round& round, OpId op) {
   const auto o = static_cast<std::size_t>(op);
   for (const OpId before : round.plan.ops[o].receive_after)
     if (!round.progress.left[static_cast<std::size_t>(before)]) return;
   for (const Fluid::Callback& depart : std::exchange(round.wait_to_leave[o], {})) depart();
 }
 
-void Executor::note_left(Round& round, OpId op) {
+void PlanSimulator::note_left(Round& round, OpId op) {
   const auto o = static_cast<std::size_t>(op);
   if (std::exchange(round.progress.left[o], 1)) return;
   for (const auto& [receiver, next] : round.received_next[o]) leave_if_first(round, next);
 }
 
-void Executor::start_op(NodeId node, Round& round, OpId op) {
+void PlanSimulator::start_op(NodeId node, Round& round, OpId op) {
   fluid_.schedule_now([this, node, &round, op, epoch = epoch_[static_cast<std::size_t>(node)]] {
     if (epoch == epoch_[static_cast<std::size_t>(node)]) run_op(node, round, op);
   });
 }
 
-void Executor::run_op(NodeId node, Round& round, OpId op) {
+void PlanSimulator::run_op(NodeId node, Round& round, OpId op) {
   const auto n = static_cast<std::size_t>(node);
   const auto o = static_cast<std::size_t>(op);
   double& start_s = round.progress.start_s[n][o];
@@ -221,7 +222,7 @@ void Executor::run_op(NodeId node, Round& round, OpId op) {
   });
 }
 
-void Executor::finish_op(NodeId node, Round& round, OpId op) {
+void PlanSimulator::finish_op(NodeId node, Round& round, OpId op) {
   const auto n = static_cast<std::size_t>(node);
   const auto o = static_cast<std::size_t>(op);
   RoundProgress& progress = round.progress;
@@ -248,7 +249,7 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
   if (--progress.unfinished == 0) finish_round(round);
 }
 
-void Executor::finish_round(Round& round) {
+void PlanSimulator::finish_round(Round& round) {
   finished_[round.position] = 1;
   if (++rounds_finished_ == sequence_.size()) fluid_.stop();
   // Deferred, because the callers belong to the round. After a failure, another round may be in its place.
@@ -258,7 +259,7 @@ void Executor::finish_round(Round& round) {
 }
 
 /// The node goes on with the next round, after a checkpoint if one is due.
-void Executor::end_round(NodeId node, std::size_t position) {
+void PlanSimulator::end_round(NodeId node, std::size_t position) {
   const std::size_t next = position + 1;
   if (next == sequence_.size()) return;
   const bool checkpoint = !rules_.outages.empty() && waits_for_lost_sites() && rules_.checkpoint_s > 0 &&

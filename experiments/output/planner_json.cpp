@@ -6,7 +6,7 @@
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/sensitivity.hpp"
-#include "experiments/output/plan_text.hpp"
+#include "experiments/output/planner_text.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 
@@ -33,7 +33,7 @@ Json amounts(const planner::Amounts& amounts, const costmodel::Scenario& scenari
           {"energy_kwh", number(amounts.energy_kwh)}};
 }
 
-Json finalist_json(const PlanAnswer& plan, const Finalist& finalist) {
+Json finalist_json(const PlannerAnswer& plan, const Finalist& finalist) {
   Json sites = Json::array();
   for (const platforms::Site& site : finalist.scenario.platform.sites) sites.push_back(site.name);
   return {{"method", finalist.method()},
@@ -79,7 +79,7 @@ const char* name_of(planner::Measure measure) {
 
 }  // namespace
 
-std::string plan_json(const PlanAnswer& plan) {
+std::string planner_json(const PlannerAnswer& plan) {
   const planner::Answer& answer = plan.answer;
   const planner::Limits& limits = plan.options.screening.limits;
   Json chosen = Json::array(), methods = Json::array(), dropped = Json::array();
@@ -125,7 +125,7 @@ std::string plan_json(const PlanAnswer& plan) {
   return scenario::to_text(document);
 }
 
-std::string plan_csv(const PlanAnswer& plan) {
+std::string planner_csv(const PlannerAnswer& plan) {
   std::string text =
       "place,method,sites,site_names,local_steps,expert_overlap,placement,reshuffle_rounds,collective,"
       "payload_"

@@ -1,4 +1,4 @@
-#include "experiments/report/results/names.hpp"
+#include "experiments/report/readers/names.hpp"
 
 #include <sstream>
 #include <vector>

@@ -1,10 +1,10 @@
-#include "experiments/report/results/result.hpp"
+#include "experiments/report/readers/result.hpp"
 
 #include <filesystem>
 #include <set>
 
-#include "experiments/report/results/fields.hpp"
-#include "experiments/report/results/names.hpp"
+#include "experiments/report/readers/fields.hpp"
+#include "experiments/report/readers/names.hpp"
 #include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::report {

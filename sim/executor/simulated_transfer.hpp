@@ -19,13 +19,13 @@ struct Queue {
   std::function<void()> left;  // must be called when all bytes of this transfer have left
 };
 
-class TransferRun {
+class SimulatedTransfer {
  public:
   /// Calls `done(node)` once for each node that takes part. The object must outlive the last of these calls.
   /// With `record_flows` the timeline records every flow.
-  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, Queue queue,
-              Transport& transport, costmodel::Timeline& timeline,
-              std::function<void(costmodel::NodeId)> done);
+  SimulatedTransfer(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
+                    Queue queue, Transport& transport, costmodel::Timeline& timeline,
+                    std::function<void(costmodel::NodeId)> done);
 
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
     return channels_left_[static_cast<std::size_t>(node)] > 0;
@@ -39,7 +39,7 @@ class TransferRun {
   using FlowIndex = std::uint32_t;
 
   /// The progress of a node in a channel.
-  struct Progress {
+  struct NodeProgress {
     std::int32_t step = -1;
     std::int32_t calls = 0;    // calls of the collective that the node has begun
     std::int32_t pending = 0;  // sent and received flows of the step that have not ended for the node
@@ -56,7 +56,7 @@ class TransferRun {
     std::vector<std::shared_ptr<Departure>> departures;  // [flow], or empty if none departs early
     std::vector<double> start_s;                         // [flow]: time when its first byte moved
     std::vector<double> lead_s;  // [flow]: seconds from the sender's wish to send until the sender was ready
-    std::vector<Progress> nodes;
+    std::vector<NodeProgress> nodes;
   };
 
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // (begin, end) in of_step

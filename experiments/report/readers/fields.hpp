@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/json/json_object.hpp"
-#include "experiments/report/results/result.hpp"
+#include "experiments/report/readers/result.hpp"
 
 namespace fomoe::report {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "costmodel/report/report_fields.hpp"
-#include "experiments/report/results/fields.hpp"
+#include "experiments/report/readers/fields.hpp"
 
 namespace fomoe::report {
 

@@ -13,7 +13,7 @@ struct Least {
   planner::Finalist finalist;
 };
 
-struct PlanAnswer {
+struct PlannerAnswer {
   const planner::Question& question;
   const planner::Space& space;
   const planner::Screening& screening;
@@ -22,9 +22,9 @@ struct PlanAnswer {
   std::vector<Least> least = {};
 };
 
-std::string plan_text(const PlanAnswer& plan);
-std::string plan_json(const PlanAnswer& plan);
-std::string plan_csv(const PlanAnswer& plan);
+std::string planner_text(const PlannerAnswer& plan);
+std::string planner_json(const PlannerAnswer& plan);
+std::string planner_csv(const PlannerAnswer& plan);
 
 /// The command "fomoe simulate S.toml --set …" that simulates the finalist, quoted for a shell.
 std::string simulate_line(const planner::Question& question, const planner::Finalist& finalist);

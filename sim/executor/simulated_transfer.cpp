@@ -1,4 +1,4 @@
-#include "sim/executor/transfer_run.hpp"
+#include "sim/executor/simulated_transfer.hpp"
 
 #include <algorithm>
 
@@ -6,9 +6,9 @@ namespace fomoe::sim {
 
 using costmodel::NodeId;
 
-TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
-                         Queue queue, Transport& transport, costmodel::Timeline& timeline,
-                         std::function<void(NodeId)> done)
+SimulatedTransfer::SimulatedTransfer(std::vector<Channel> channels, int nodes, std::int64_t round,
+                                     bool record_flows, Queue queue, Transport& transport,
+                                     costmodel::Timeline& timeline, std::function<void(NodeId)> done)
     : channels_left_(static_cast<std::size_t>(nodes), 0),
       nodes_(nodes),
       round_(round),
@@ -35,7 +35,7 @@ TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t 
 }
 
 // A counting sort by (node, step). Each flow is in the list of its sender and in the list of its receiver.
-void TransferRun::index_flows(ChannelRun& run) const {
+void SimulatedTransfer::index_flows(ChannelRun& run) const {
   const auto steps = static_cast<std::size_t>(run.channel.steps);
   const auto key = [&](NodeId node, std::int32_t step) {
     return static_cast<std::size_t>(node) * steps + static_cast<std::size_t>(step);
@@ -60,13 +60,14 @@ void TransferRun::index_flows(ChannelRun& run) const {
   }
 }
 
-TransferRun::Range TransferRun::flows_of(const ChannelRun& run, NodeId node, std::int32_t step) const {
+SimulatedTransfer::Range SimulatedTransfer::flows_of(const ChannelRun& run, NodeId node,
+                                                     std::int32_t step) const {
   const auto key = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
                    static_cast<std::size_t>(step);
   return {run.begin[key], run.begin[key + 1]};
 }
 
-ConcurrentFlows TransferRun::concurrent_flows(const ChannelRun& run, const Flow& flow) const {
+ConcurrentFlows SimulatedTransfer::concurrent_flows(const ChannelRun& run, const Flow& flow) const {
   const auto of = [&](NodeId node) {
     return run.concurrent[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
                           static_cast<std::size_t>(flow.step)];
@@ -74,7 +75,7 @@ ConcurrentFlows TransferRun::concurrent_flows(const ChannelRun& run, const Flow&
   return {of(flow.from).sent, of(flow.to).received};
 }
 
-std::int32_t TransferRun::step_from(const ChannelRun& run, NodeId node, std::int32_t step) const {
+std::int32_t SimulatedTransfer::step_from(const ChannelRun& run, NodeId node, std::int32_t step) const {
   for (; step < run.channel.steps; ++step) {
     const auto [begin, end] = flows_of(run, node, step);
     if (begin < end) break;
@@ -82,15 +83,15 @@ std::int32_t TransferRun::step_from(const ChannelRun& run, NodeId node, std::int
   return step;
 }
 
-void TransferRun::start(NodeId node) {
+void SimulatedTransfer::start(NodeId node) {
   for (std::uint32_t channel = 0; channel < channels_.size(); ++channel) {
     if (step_from(channels_[channel], node, 0) < channels_[channel].channel.steps) next_step(channel, node);
   }
 }
 
-void TransferRun::next_step(std::uint32_t channel, NodeId node) {
+void SimulatedTransfer::next_step(std::uint32_t channel, NodeId node) {
   ChannelRun& run = channels_[channel];
-  Progress& progress = run.nodes[static_cast<std::size_t>(node)];
+  NodeProgress& progress = run.nodes[static_cast<std::size_t>(node)];
   progress.step = step_from(run, node, progress.step + 1);
   if (progress.step == run.channel.steps) {
     if (--channels_left_[static_cast<std::size_t>(node)] == 0) done_(node);
@@ -116,10 +117,10 @@ void TransferRun::next_step(std::uint32_t channel, NodeId node) {
 
 // A flow begins with a rendezvous: the sender has waited for the latency and the other delays of the first
 // byte, and the receiver is ready. All sends of a step start together, each after its own delay.
-void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_s) {
+void SimulatedTransfer::open_step(std::uint32_t channel, NodeId node, double overhead_s) {
   if (abandoned_) return;
   ChannelRun& run = channels_[channel];
-  Progress& progress = run.nodes[static_cast<std::size_t>(node)];
+  NodeProgress& progress = run.nodes[static_cast<std::size_t>(node)];
   const auto [begin, end] = flows_of(run, node, progress.step);
   progress.pending = static_cast<std::int32_t>(end - begin);
   for (std::uint32_t i = begin; i < end; ++i) {
@@ -145,8 +146,8 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
 
 /// Departs after `wait_s`. The flow may then have a larger share of the links than when its ramp began, since
 /// flows with lower latencies have ended; its window grows further before it departs.
-void TransferRun::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s, double latency_s,
-                          Ramp ramp) {
+void SimulatedTransfer::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s, double latency_s,
+                                Ramp ramp) {
   if (abandoned_) return;
   if (wait_s <= 0) {
     if (!queue_.when_first) return depart(channel, index, latency_s);
@@ -160,7 +161,7 @@ void TransferRun::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s,
   });
 }
 
-void TransferRun::depart(std::uint32_t channel, FlowIndex index, double latency_s) {
+void SimulatedTransfer::depart(std::uint32_t channel, FlowIndex index, double latency_s) {
   if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   const Flow& flow = run.channel.flows[index];
@@ -174,7 +175,7 @@ void TransferRun::depart(std::uint32_t channel, FlowIndex index, double latency_
   fluid_.after(latency_s, [this, channel, index] { end_ready(channel, index, true); });
 }
 
-void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender) {
+void SimulatedTransfer::end_ready(std::uint32_t channel, FlowIndex index, bool sender) {
   if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   const bool departed = !run.departures.empty() && run.departures[index] != nullptr;
@@ -190,11 +191,11 @@ void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender)
 }
 
 /// The time at which the sender wished to send the flow.
-double TransferRun::wanted_s(std::uint32_t channel, FlowIndex index) const {
+double SimulatedTransfer::wanted_s(std::uint32_t channel, FlowIndex index) const {
   return channels_[channel].start_s[index] - channels_[channel].lead_s[index];
 }
 
-void TransferRun::flow_ended(std::uint32_t channel, FlowIndex index) {
+void SimulatedTransfer::flow_ended(std::uint32_t channel, FlowIndex index) {
   if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   const Flow flow = run.channel.flows[index];
@@ -205,20 +206,20 @@ void TransferRun::flow_ended(std::uint32_t channel, FlowIndex index) {
   end_done(channel, flow.to, wanted_s(channel, index));
 }
 
-void TransferRun::end_done(std::uint32_t channel, NodeId node, double start_s) {
-  Progress& progress = channels_[channel].nodes[static_cast<std::size_t>(node)];
+void SimulatedTransfer::end_done(std::uint32_t channel, NodeId node, double start_s) {
+  NodeProgress& progress = channels_[channel].nodes[static_cast<std::size_t>(node)];
   progress.spans.emplace_back(std::max(progress.step_start_s, start_s), fluid_.now());
   if (--progress.pending == 0) end_step(channel, node);
 }
 
-void TransferRun::end_step(std::uint32_t channel, NodeId node) {
+void SimulatedTransfer::end_step(std::uint32_t channel, NodeId node) {
   record(node, channels_[channel].nodes[static_cast<std::size_t>(node)].spans);
   next_step(channel, node);
 }
 
 // Merges the spans of a step's flows before recording them. The flows mostly overlap, so one or two spans
 // remain.
-void TransferRun::record(NodeId node, std::vector<std::pair<double, double>>& spans) {
+void SimulatedTransfer::record(NodeId node, std::vector<std::pair<double, double>>& spans) {
   std::sort(spans.begin(), spans.end());
   for (std::size_t i = 0; i < spans.size();) {
     auto [start_s, end_s] = spans[i++];
