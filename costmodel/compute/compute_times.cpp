@@ -151,57 +151,19 @@ void state_updates(const Scenario& scenario, const SiteModel& model, const WireB
 
 }  // namespace
 
-bool includes_optimizer(const Scenario& scenario) {
-  const auto* device = std::get_if<AssumedDevice>(&scenario.compute);
-  return device == nullptr || device->mfu > 0;
-}
-
-bool adds_communication(const Scenario& scenario) {
-  if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute))
-    return !executed_together(profiled->profile);
-  if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) return device->mfu == 0;
-  return false;
-}
-
-bool repeats_forward(const Scenario& scenario) {
-  if (!scenario.gpus.activation_checkpointing) return false;
-  const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
-  return profiled == nullptr || !recomputes(profiled->profile);
-}
-
-double executed_again(const Scenario& scenario) {
-  if (!scenario.gpus.activation_checkpointing) return 0;
-  const double flops = flops_per_token(scenario).total();
-  return repeated_share(flops, unembedding_flops(scenario.model));
-}
-
-double executed_per_model_flops(const Scenario& scenario) {
-  const auto* device = std::get_if<AssumedDevice>(&scenario.compute);
-  if (device != nullptr && device->mfu > 0) return 1;
-  return 1 + kForwardShare * executed_again(scenario);
-}
-
-double optimizer_division(const Scenario& scenario, const SiteModel& model) {
-  const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
-  if (profiled != nullptr && executed_together(profiled->profile)) return 1;
-  const SiteGpus& gpus = scenario.gpus;
-  const double sharded = model.shards_all_gpus ? 1 : gpus.sharded;
-  return sharded * gpus.tensor_parallel * gpus.pipeline_parallel;
-}
-
 std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences,
                                           const ComputeTimes& times) {
   if (scenario.peak_flops == 0 || sequences == 0) return std::nullopt;
   const double flops =
-      sequences * static_cast<double>(scenario.model.sequence_length) * flops_per_token(scenario).total();
+      sequences * static_cast<double>(scenario.model.sequence_length) * times.step.flops_per_token;
   const double peak = scenario.peak_flops * scenario.gpus.count;
   Efficiency efficiency;
   efficiency.mfu = model_flops_utilisation(flops, 1 / times.step_s(), peak);
   const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
   const bool selective = profiled != nullptr && profiled->profile.origin &&
                          profiled->profile.origin->recomputation == Recomputation::selective;
-  if (!selective && (adds_communication(scenario) || scenario.gpus.count == 1)) {
-    const double executed = flops * (1 + kForwardShare * executed_again(scenario));
+  if (!selective && (times.step.adds_communication || scenario.gpus.count == 1)) {
+    const double executed = flops * (1 + kForwardShare * times.step.executed_again);
     efficiency.kernel_efficiency =
         executed / ((times.gradients_s - times.intra_site.before_optimizer()) * peak);
   }
@@ -243,9 +205,10 @@ ComputeTimes compute_times(const Scenario& scenario, const Counts& counts, int s
   const SiteModel& model = counts.at(site).model;
   SiteLoad load = counts.at(site).load;
   load.sequences = sequences;
-  const SiteStep step = site_step(scenario, model, counts.fixed, counts.held_share);
   const WireBytes wire = wire_bytes(scenario.strategy);
   ComputeTimes times;
+  times.step = site_step(scenario, model, counts);
+  const SiteStep& step = times.step;
   const StepSeconds seconds = step_seconds(step, model, load, &times.intra_site);
   times.gradients_s = seconds.gradients_s;
   times.forward_s = seconds.forward_s;

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "costmodel/compute/step_seconds.hpp"
+#include "costmodel/compute/site_step.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
@@ -17,6 +17,7 @@ struct ComputeTimes {
   double optimizer_s = 0;
   double outer_step_s = 0;
   IntraSiteSeconds intra_site;  // intra-site communication, included in the times above
+  SiteStep step;                // what the times follow from
   std::vector<Provenance> provenance;
   [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
@@ -28,27 +29,6 @@ struct ComputeTimes {
   }
   [[nodiscard]] StepSeconds parts() const { return {gradients_s, forward_s, optimizer_s}; }
 };
-
-/// Whether communication among the GPUs of a site comes on top of the step time. A given step time, an MFU
-/// and steps that several GPUs executed together include it.
-bool adds_communication(const Scenario& scenario);
-
-/// Whether the step time includes the optimiser: all but that of a kernel efficiency do.
-bool includes_optimizer(const Scenario& scenario);
-
-/// Whether the forward pass is executed a second time in addition to the step time, because of activation
-/// checkpointing. Timed steps of a run with activation checkpointing include it.
-bool repeats_forward(const Scenario& scenario);
-
-/// Share of the forward pass that is executed a second time in each step because of activation checkpointing.
-double executed_again(const Scenario& scenario);
-
-/// Executed FLOPs ÷ model FLOPs of a step whose time follows from FLOPs. An MFU counts model FLOPs only.
-double executed_per_model_flops(const Scenario& scenario);
-
-/// Number of GPUs among which the optimiser's time of a profile is divided: 1 if several GPUs executed the
-/// timed steps together. The sharding of fsdp among all GPUs of a site is not included (sharded_degree).
-double optimizer_division(const Scenario& scenario, const SiteModel& model);
 
 /// Shares of the peak rate that the GPUs of a site with `sequences` sequences reach during a step. Empty if
 /// the peak is unknown.

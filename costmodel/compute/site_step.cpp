@@ -2,33 +2,40 @@
 
 #include <variant>
 
-#include "costmodel/compute/compute_times.hpp"
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
-SiteStep site_step(const Scenario& site, const SiteModel& model, const Fixed& fixed, double held_share) {
+SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& counts) {
+  const SiteGpus& gpus = site.gpus;
   SiteStep step;
-  step.dense = fixed.dense_elements;
-  step.experts = fixed.expert_elements * held_share;
-  step.adds_communication = adds_communication(site);
-  step.includes_optimizer = includes_optimizer(site);
-  step.repeated = repeats_forward(site) ? executed_again(site) : 0;
+  step.dense = counts.fixed.dense_elements;
+  step.experts = counts.fixed.expert_elements * counts.held_share;
+  step.flops_per_token = counts.flops_per_token;
+  if (gpus.activation_checkpointing)
+    step.executed_again = repeated_share(step.flops_per_token, unembedding_flops(site.model));
+  step.repeated = step.executed_again;
   if (const auto* given = std::get_if<GivenStepTime>(&site.compute)) {
     step.given_s = given->seconds;
   } else if (const auto* device = std::get_if<AssumedDevice>(&site.compute)) {
     step.from = SiteStep::From::assumed;
     step.device = *device;
-    step.flops_per_token = flops_per_token(site).total();
+    step.includes_optimizer = device->mfu > 0;
+    step.adds_communication = !step.includes_optimizer;
   } else {
-    const auto& compute = std::get<ProfiledCompute>(site.compute);
+    const auto& [profile, micro_batch_sequences] = std::get<ProfiledCompute>(site.compute);
+    const bool together = executed_together(profile);
     step.from = SiteStep::From::profiled;
-    step.profiled = estimate_step(compute.profile, compute.micro_batch_sequences, local_experts(site),
-                                  site.strategy.skip_token);
-    step.micro_batch_sequences = static_cast<double>(compute.micro_batch_sequences);
-    step.optimizer_division = optimizer_division(site, model);
+    step.profiled =
+        estimate_step(profile, micro_batch_sequences, local_experts(site), site.strategy.skip_token);
+    step.micro_batch_sequences = static_cast<double>(micro_batch_sequences);
+    step.adds_communication = !together;
+    if (recomputes(profile)) step.repeated = 0;
+    if (!together)
+      step.optimizer_division =
+          (model.shards_all_gpus ? 1.0 : gpus.sharded) * gpus.tensor_parallel * gpus.pipeline_parallel;
   }
   return step;
 }
@@ -42,11 +49,9 @@ StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const Sit
       seconds.forward_s = forward_share(step.repeated) * step.given_s;
       break;
     case SiteStep::From::assumed: {
-      // An MFU counts the FLOPs of the model only, so that it includes what is repeated.
-      const double executed = step.device.mfu > 0 ? 1.0 : 1.0 + kForwardShare * step.repeated;
-      seconds.gradients_s =
-          assumed_gradients_s(executed * step.flops_per_token, load.sequences * model.sequence_length,
-                              step.device.share_of_peak(), step.device.peak_flops, load.gpus);
+      seconds.gradients_s = assumed_gradients_s(
+          step.executed_per_model_flops() * step.flops_per_token, load.sequences * model.sequence_length,
+          step.device.share_of_peak(), step.device.peak_flops, load.gpus);
       seconds.forward_s = forward_share(step.repeated) * seconds.gradients_s;
       break;
     }

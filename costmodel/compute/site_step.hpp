@@ -3,8 +3,8 @@
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
-#include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
@@ -13,21 +13,33 @@ struct SiteStep {
   From from = From::given;
   double given_s = 0;
   AssumedDevice device;
-  double flops_per_token = 0;
+  double flops_per_token = 0;  // of the model
   /// Of the number of experts that the site holds. The optimiser's time is that of one GPU with the whole
   /// replica.
   StepEstimate profiled;
   double micro_batch_sequences = 1;  // of the profile
-  double optimizer_division = 1;     // see costmodel::optimizer_division()
-  double repeated = 0;  // share of the forward pass that is executed a second time beside the given times
-  bool adds_communication = false;  // communication among GPUs comes on top: see adds_communication()
-  bool includes_optimizer = true;   // the times above include the inner optimiser
-  double dense = 0, experts = 0;    // parameters that the inner optimiser updates
+  /// Number of GPUs among which the optimiser's time of a profile is divided: 1 if several GPUs executed the
+  /// timed steps together. The sharding of fsdp among all GPUs of a site is not included (sharded_degree).
+  double optimizer_division = 1;
+  /// Share of the forward pass that is executed a second time in each step because of activation
+  /// checkpointing, and the part of it that the given times do not include. Timed steps of a run with
+  /// activation checkpointing include it.
+  double executed_again = 0, repeated = 0;
+  /// Communication among the GPUs of a site comes on top of the step time. A given step time, an MFU and
+  /// steps that several GPUs executed together include it.
+  bool adds_communication = false;
+  bool includes_optimizer = true;  // the times include the inner optimiser: not those of a kernel efficiency
+  double dense = 0, experts = 0;   // parameters that the inner optimiser updates
+
+  /// Executed FLOPs ÷ model FLOPs of a step whose time follows from FLOPs. An MFU counts model FLOPs only.
+  [[nodiscard]] double executed_per_model_flops() const {
+    return device.mfu > 0 ? 1.0 : 1.0 + kForwardShare * executed_again;
+  }
 };
 
-/// `site` is the scenario of a site (AtSite), which holds `held_share` of the experts. Throws InputError if
-/// the profile has no step of the scenario's micro-batch.
-SiteStep site_step(const Scenario& site, const SiteModel& model, const Fixed& fixed, double held_share);
+/// `site` is the scenario of a site (AtSite), and `counts` are those of the whole scenario. Throws InputError
+/// if the profile has no step of the scenario's micro-batch.
+SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& counts);
 
 /// Times of one optimiser step of a site whose part of the batch is load.sequences. If `inside` is given, it
 /// is set to the communication among the GPUs of the site, which the result includes.

@@ -39,7 +39,7 @@ void slow_down(StepSeconds& step, double factor) {
 SiteSeconds seconds_of(const Scenario& scenario, int site, const Counts& counts,
                        const SiteCounts& site_counts) {
   const AtSite at(scenario, site);
-  const SiteStep step = site_step(at, site_counts.model, counts.fixed, counts.held_share);
+  const SiteStep step = site_step(at, site_counts.model, counts);
   SiteModel model = site_counts.model;
   set_rates(model, at.scenario().gpus);
   const auto step_of = [&](double sequences) {

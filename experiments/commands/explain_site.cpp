@@ -57,16 +57,16 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& 
   const int site = static_cast<int>(resolved.times.slowest);
   const costmodel::AtSite at(of_all_sites, site);
   const Scenario& scenario = at;
-  const costmodel::ComputeTimes step = costmodel::slowest_times(of_all_sites, resolved);
+  const costmodel::ComputeTimes times = costmodel::slowest_times(of_all_sites, resolved);
   const costmodel::FlopsPerToken flops = costmodel::flops_per_token(scenario);
   std::string text;
   if (!of_all_sites.site_compute.empty() || !of_all_sites.workload.batch_shares.empty())
     text = fmt::format("  The steps of {} take longest, so it decides.\n",
                        scenario.platform.sites[static_cast<std::size_t>(site)].name);
   text += flop_lines(scenario, site, flops);
-  const double inside_s = step.intra_site.before_optimizer();
+  const double inside_s = times.intra_site.before_optimizer();
   if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute)) {
-    const double executed = costmodel::executed_per_model_flops(scenario);
+    const double executed = times.step.executed_per_model_flops();
     text +=
         text_of({"forward and backward pass",
                  fmt::format("FLOPs{} · tokens ÷ ({} · peak · GPUs)", executed > 1 ? " · recomputation" : "",
@@ -76,9 +76,9 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& 
                              whole(static_cast<double>(costmodel::local_batch_sequences(scenario, site) *
                                                        scenario.model.sequence_length)),
                              device->share_of_peak(), device->peak_flops / 1e12, scenario.gpus.count),
-                 seconds(step.gradients_s - inside_s)});
+                 seconds(times.gradients_s - inside_s)});
   } else if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute)) {
-    text += fmt::format("  forward and backward pass: {} from {}\n", seconds(step.gradients_s - inside_s),
+    text += fmt::format("  forward and backward pass: {} from {}\n", seconds(times.gradients_s - inside_s),
                         profiled->profile.source);
   }
   if (inside_s > 0)

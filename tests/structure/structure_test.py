@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the structure of the repository: source folders include each other in one direction only (levels.txt), and source and
-test folders stay small enough to read.
+test folders stay small enough to read. Few functions of costmodel read a whole scenario.
 
     structure_test.py          prints each include that points upwards and each folder that is too large; exit status 1 if any
 
@@ -13,6 +13,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_FILES = 24  # in a folder: "about twenty"
 MOST_LINES = 400  # in a file
+# Functions of costmodel's headers that read a scenario for themselves. What a scenario means is resolved once (costmodel/formula/resolved.hpp),
+# and others take the parts that they need: this number may only fall.
+MOST_OF_SCENARIO = 120
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
 # Programs: each links folders of every level.
 PROGRAMS = {"experiments/main.cpp", "experiments/python/module.cpp", "trainer/commands/main.cpp"}
@@ -45,6 +48,10 @@ def problems_of(files, levels):
                 problems.append(f'{path}:{number}: includes "{found[1]}", whose folder is not in levels.txt')
             elif levels[included] > levels[folder]:
                 problems.append(f'{path}:{number}: includes "{found[1]}" of a higher level')
+    of_scenario = sum(text.count("const Scenario&") for path, text in files.items()
+                      if path.startswith("costmodel/") and path.endswith(".hpp"))
+    if of_scenario > MOST_OF_SCENARIO:
+        problems.append(f"costmodel: {of_scenario} functions in headers take a Scenario; at most {MOST_OF_SCENARIO}")
     problems += [f"{folder}: {count} files; at most {MOST_FILES}" for folder, count in sorted(counts.items()) if count > MOST_FILES]
     problems += [f"{path}: {count} lines; at most {MOST_LINES}" for path, count in sorted(lines.items()) if count > MOST_LINES]
     return problems
@@ -59,6 +66,8 @@ def check_the_check():
     assert "at most" in problems_of({"low/b.hpp": "\n" * (MOST_LINES + 1)}, levels)[0]
     for folder in ("low", "tests/low"):
         assert "at most" in problems_of({f"{folder}/{i}.hpp": "" for i in range(MOST_FILES + 1)}, levels)[0]
+    assert "take a Scenario" in problems_of({"costmodel/a.hpp": "int f(const Scenario& s);\n" * (MOST_OF_SCENARIO + 1)},
+                                            {"costmodel": 0})[0]
     assert not problems_of({"tests/low/a.hpp": '#include "high/a.hpp"\n'}, levels)
 
 

@@ -77,10 +77,10 @@ TEST_CASE("recomputation of a small model with a large vocabulary: the unembeddi
   const double flops = full_replica_flops(scenario.model).total();
   const double unembedding = 6.0 * 200'019 * 256;
   CHECK(unembedding / flops > 0.5);
-  CHECK(executed_per_model_flops(scenario) ==
+  CHECK(compute_times(scenario, 1).step.executed_per_model_flops() ==
         Approx((flops + (flops - unembedding) / 3) / flops).epsilon(1e-12));
   scenario.gpus.activation_checkpointing = false;
-  CHECK(executed_per_model_flops(scenario) == 1);
+  CHECK(compute_times(scenario, 1).step.executed_per_model_flops() == 1);
 }
 
 TEST_CASE("a sweep by formula has the step times and the FLOPs per token of a single scenario") {
