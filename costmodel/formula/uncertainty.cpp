@@ -7,6 +7,7 @@
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/formula/resolved.hpp"
 #include "costmodel/inputs/at_site.hpp"
+#include "costmodel/math/quantiles.hpp"
 #include "costmodel/math/replicas.hpp"
 
 namespace fomoe::costmodel {
@@ -36,19 +37,23 @@ void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario
   if (!std::holds_alternative<ProfiledCompute>(slowest.compute)) return;
   const ProfilePoint& point = sampled_point(slowest);
   if (point.samples.size() < 2) return;
-  const Spread spread = spread_of(step_totals_s(point));
-  const StepSample middle = median_step(point);
-  const double used_s = scenario.variation.from_samples
-                            ? spread.mean
-                            : middle.forward_s + middle.backward_s + middle.optimizer_s;
+  // The interval belongs to the value that the answer uses: the mean of steps that are drawn from the
+  // samples, and the median otherwise.
+  const std::vector<double> steps_s = step_totals_s(point);
+  const bool drawn = scenario.variation.from_samples;
+  const Spread spread = spread_of(steps_s);
+  const MedianInterval middle = median_interval(steps_s);
+  const double used_s = drawn ? spread.mean : median(steps_s);
+  const double low_s = drawn ? spread.mean_low : middle.low;
+  const double high_s = drawn ? spread.mean_high : middle.high;
   list.push_back(
-      {"measured step time", "s", spread.mean_low, spread.mean_high,
-       answer_s + compute_change_s(scenario, spread.mean_low / used_s),
-       answer_s + compute_change_s(scenario, spread.mean_high / used_s), "closed-form",
-       "the mean of " + std::to_string(point.samples.size()) +
-           (is_composed(slowest) ? " steps of one micro-batch, each composed of a step of either depth"
+      {"measured step time", "s", low_s, high_s, answer_s + compute_change_s(scenario, low_s / used_s),
+       answer_s + compute_change_s(scenario, high_s / used_s), "closed-form",
+       std::string(drawn ? "the mean of " : "the median of ") + std::to_string(point.samples.size()) +
+           (is_composed(slowest) ? " steps of one micro-batch, each composed of a step of either "
+                                   "depth"
                                  : " measured steps of one micro-batch") +
-           ", by Student's t"});
+           (drawn ? ", by Student's t" : ", by ranks")});
 }
 
 void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,

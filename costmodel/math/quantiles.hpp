@@ -22,4 +22,13 @@ inline double quantile(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(std::clamp(rank - 1, 0.0, n - 1))];
 }
 
+/// A 95 % confidence interval of the median, whatever the distribution: from the k-th smallest to the k-th
+/// largest value, with the largest k for which the binomial distribution of n and 1/2 has at most 2.5 % below
+/// k (Conover, Practical Nonparametric Statistics, section 3.2). It contains the median of the values. Fewer
+/// than 6 values cannot give 95 %: then all of them are inside. `values` must not be empty.
+struct MedianInterval {
+  double low, high;
+};
+MedianInterval median_interval(std::vector<double> values);
+
 }  // namespace fomoe::costmodel

@@ -11,7 +11,9 @@
 #include "experiments/scenario/trainer_section.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "trainer/commands/command_line.hpp"
+#include "trainer/run/agreement.hpp"
 #include "trainer/run/run_data.hpp"
 #include "trainer/run/starting_point.hpp"
 #include "trainer/run/training_run.hpp"
@@ -28,8 +30,40 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples
   fomoe-train evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml
-  fomoe-train evaluate exported --scenario S.toml --set trainer.validation_sequences=1000 --output -
+  fomoe-train evaluate exported --scenario S.toml --set trainer.validation_data=held-out.bin --output -
 )";
+
+std::string entry(const Digest& digest, const char* name) {
+  for (const auto& [key, value] : digest) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+/// Refuses sequences on which the model was trained.
+void check_unseen(const WholeModel& whole, const RunData& data, std::int64_t sequences) {
+  if (whole.trained_on.empty()) {
+    std::cerr << "it is not known which data this model was trained on, so these sequences may be part of "
+                 "them\n";
+    return;
+  }
+  const std::string trained_on = entry(whole.trained_on, kTrainingData);
+  if (data.validation_corpus) {
+    if (hash_of(*data.validation_corpus) == trained_on)
+      throw UsageError(
+          "trainer.validation_data: got the data on which the model was trained; expected other data; for "
+          "example --set trainer.validation_data=other-tokens.bin");
+    return;
+  }
+  if (hash_of(data.corpus) != trained_on) return;
+  const bool left_out = entry(whole.trained_on, kValidationData) == kEndOfData;
+  const std::string kept = left_out ? entry(whole.trained_on, kValidationSequences) : "0";
+  if (sequences <= parse_number<std::int64_t>(kept).value_or(0)) return;
+  throw UsageError("trainer.validation_sequences: got " + std::to_string(sequences) +
+                   ", although the training left out " + kept +
+                   " sequences of these data; expected at most " + kept +
+                   ", or other data; for example --set trainer.validation_data=other-tokens.bin");
+}
 
 WholeModel read_model(const std::string& folder) {
   return std::filesystem::exists(folder + "/config.json") ? read_exported(folder) : read_checkpointed(folder);
@@ -40,7 +74,8 @@ WholeModel read_model(const std::string& folder) {
 int evaluate_command(const std::vector<std::string>& arguments) {
   po::options_description options(
       "fomoe-train evaluate MODEL --scenario SCENARIO.toml [options]: the loss of a whole model on the "
-      "scenario's validation sequences. MODEL is a folder that `fomoe-train export` wrote, or a directory of "
+      "scenario's validation sequences, on which it must not have been trained. MODEL is a folder that "
+      "`fomoe-train export` wrote, or a directory of "
       "`fomoe-train run --checkpoints` with the files of all sites");
   // clang-format off
   options.add_options()
@@ -73,6 +108,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   const WholeModel whole = read_model(given["model"].as<std::string>());
   check_same_model(whole.shape, request.scenario.model);
   const RunData data(request.scenario, request.settings, costmodel::make_plan(request.scenario));
+  check_unseen(whole, data, request.settings.validation_sequences);
   const TrainingOptions training = training_options(request);
   const double loss = validation_loss(model_of(whole, training.device, training.dtype), data.batches,
                                       std::max<std::int64_t>(1, training.micro_batch_sequences));

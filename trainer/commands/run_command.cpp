@@ -13,14 +13,12 @@
 #include <vector>
 
 #include "costmodel/compose/make_plan.hpp"
-#include "costmodel/math/replicas.hpp"
-#include "costmodel/plan/method.hpp"
 #include "experiments/results/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "platforms/support/atomic_file.hpp"
 #include "platforms/support/parse_number.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/local_launch.hpp"
+#include "trainer/commands/report_output.hpp"
 #include "trainer/commands/waiting.hpp"
 #include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
@@ -270,29 +268,6 @@ std::string with_seed(const std::string& path, std::uint64_t seed) {
       .string();
 }
 
-void print_seeds(const std::vector<scenario::SeedResult>& seeds) {
-  std::vector<double> perplexities;
-  for (const scenario::SeedResult& one : seeds) perplexities.push_back(one.perplexity);
-  const costmodel::Spread spread = costmodel::spread_of(perplexities);
-  std::printf("  perplexity over %zu seeds: mean %.4g, standard deviation %.3g\n", seeds.size(), spread.mean,
-              spread.standard_deviation);
-}
-
-void print_summary(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
-  std::printf("%s: %lld steps, %lld rounds, %lld sites in %.1f s\n", scenario.strategy.method->name.c_str(),
-              static_cast<long long>(report.optimizer_steps), static_cast<long long>(report.round.count),
-              static_cast<long long>(scenario.sites()), report.wall_clock_s);
-  std::printf("  %.4g tokens/s, utilisation %.1f %%, exposed communication %.1f %%, idle %.1f %%\n",
-              report.tokens_per_s, 100 * report.compute_utilization,
-              100 * report.round.exposed_communication_s / report.round.duration_s,
-              100 * report.round.idle_s / report.round.duration_s);
-  std::printf("  %.4g MB sent per site and round, %.4g bytes per token\n",
-              report.bytes_sent_per_site_per_round / 1e6, report.bytes_per_token);
-  if (report.quality)
-    std::printf("  perplexity %.4g (%s)\n", report.quality->perplexity, report.quality->source.c_str());
-  for (const std::string& note : report.notes) std::printf("  note: %s\n", note.c_str());
-}
-
 bool on_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
 /// Trains, and starts this process again if it has to wait for a lost site.
@@ -325,28 +300,6 @@ std::vector<scenario::SeedResult> train_seeds(const Given& given, scenario::Read
   return results;
 }
 
-void write_report(const std::string& output, const RunRequest& request, const TrainingResult& result,
-                  scenario::RunRecord record) {
-  record.whole = result.first_round == 0;
-  record.round_timeline = result.round_timeline;
-  record.validation = result.validation;
-  record.code = code_version();
-  record.threads = result.threads;
-  record.waited_share = result.waited_share;
-  const std::string json = scenario::run_report_json(result.report, request.scenario, record);
-  if (output.empty()) {
-    print_summary(result.report, request.scenario);
-    if (!record.seeds.empty()) print_seeds(record.seeds);
-  } else if (output == "-") {
-    std::cout << json << std::flush;
-  } else {
-    write_file(output, json);
-  }
-  // `fomoe-wan run --report` sets this variable.
-  if (const char* wanted = std::getenv("FOMOE_REPORT"); wanted != nullptr && *wanted != 0)
-    write_file(wanted, json);
-}
-
 }  // namespace
 
 int run_command(const std::vector<std::string>& arguments) {
@@ -376,9 +329,13 @@ int run_command(const std::vector<std::string>& arguments) {
   record.in_turn = !request.launch.has_value();
   record.source = scenario::scenario_source(given.text("scenario"), how);
   const std::optional<TrainingResult> result = train_or_wait(request, arguments, waits);
-  if (!result) return 0;
+  if (!result) {
+    write_report_again(given.text("output"), request);
+    return 0;
+  }
   record.seeds = train_seeds(given, how, request, *result, seeds);
   write_report(given.text("output"), request, *result, std::move(record));
+  if (!result->log_problem.empty()) throw std::runtime_error("--log: " + result->log_problem);
   return 0;
 }
 

@@ -46,19 +46,6 @@ std::string hash(const std::string& text) {
   return value.text();
 }
 
-// The names of files relative to the corpus, their numbers of tokens, and tokens at evenly spaced positions.
-std::string hash(const Corpus& corpus) {
-  Hash value;
-  for (const Corpus::File& file : corpus.files()) {
-    const std::int64_t size = file.tokens.size();
-    value.add(file.name.data(), file.name.size());
-    value.add(&size, sizeof size);
-  }
-  const std::vector<std::int64_t> ids = corpus.sample();
-  value.add(ids.data(), ids.size() * sizeof ids.front());
-  return std::to_string(corpus.size()) + " tokens " + value.text();
-}
-
 std::string value_text(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -104,9 +91,8 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
   if (request.settings.schedule != "constant")
     digest.emplace_back("the number of steps", std::to_string(plan.steps));
   digest.emplace_back("trainer.dtype", c10::toString(options.dtype));
-  digest.emplace_back("trainer.data", hash(corpus));
-  digest.emplace_back("trainer.validation_data",
-                      validation_corpus ? hash(*validation_corpus) : "the end of the data");
+  digest.emplace_back(kTrainingData, hash_of(corpus));
+  digest.emplace_back(kValidationData, validation_corpus ? hash_of(*validation_corpus) : kEndOfData);
   digest.emplace_back("--paced", request.paced ? "yes" : "no");
   return digest;
 }
@@ -122,6 +108,19 @@ Digest shared_by_processes(const RunRequest& request, const Digest& determines_w
 }
 
 std::string code_version() { return std::string(FOMOE_VERSION) + ", " + FOMOE_COMMIT; }
+
+// The names of files relative to the corpus, their numbers of tokens, and tokens at evenly spaced positions.
+std::string hash_of(const Corpus& corpus) {
+  Hash value;
+  for (const Corpus::File& file : corpus.files()) {
+    const std::int64_t size = file.tokens.size();
+    value.add(file.name.data(), file.name.size());
+    value.add(&size, sizeof size);
+  }
+  const std::vector<std::int64_t> ids = corpus.sample();
+  value.add(ids.data(), ids.size() * sizeof ids.front());
+  return std::to_string(corpus.size()) + " tokens " + value.text();
+}
 
 std::string hash_of(const WholeModel& whole) {
   Hash value;

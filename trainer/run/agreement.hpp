@@ -27,6 +27,9 @@ Digest shared_by_processes(const RunRequest& request, const Digest& determines_w
 /// The program's version and commit, for instance "1.0.0, commit 1a2b3c4".
 std::string code_version();
 
+/// Distinguishes data: their number of tokens, and a hash.
+std::string hash_of(const Corpus& corpus);
+
 /// A hash of all tensors of a whole model.
 std::string hash_of(const WholeModel& whole);
 

@@ -1,10 +1,15 @@
 #include "trainer/run/run_log.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
@@ -12,6 +17,7 @@
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/atomic_file.hpp"
 #include "trainer/run/router_figures.hpp"
 
 namespace fomoe::trainer {
@@ -45,14 +51,63 @@ std::string path_of_rank(const std::string& path, int rank) {
       .string();
 }
 
-RunLog::RunLog(const std::string& path) {
+RunLog::RunLog(const std::string& path, std::ostream& warnings) : path_(path), warnings_(warnings) {
   if (path.empty()) return;
-  file_.open(path, std::ios::app);
-  if (!file_) throw std::runtime_error(path + ": cannot be written");
+  // Whether it can be written is found out before hours of training.
+  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw std::runtime_error(path + ": cannot be written (" + std::strerror(errno) + ")");
+}
+
+void RunLog::continues_after(std::int64_t rounds) {
+  if (file_.get() < 0 || !std::filesystem::is_regular_file(path_)) return;
+  started_ = true;
+  std::ifstream old(path_);
+  std::string kept;
+  bool dropped = false;
+  for (std::string line; std::getline(old, line);) {
+    const json known = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // A killed process may leave a part of a line at the end.
+    const bool keep = known.is_object() && known.value("round", std::int64_t{0}) < rounds;
+    if (keep) kept += line + '\n';
+    dropped = dropped || !keep;
+  }
+  try {
+    if (dropped) write_file(path_, kept);
+  } catch (const std::exception& error) {
+    warnings_ << error.what() << "; rounds that are done again are in this file twice\n";
+  }
+  file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+}
+
+void RunLog::add(const std::string& line) {
+  constexpr std::size_t kMostWaiting = 64 << 20;
+  if (waiting_.size() + line.size() > kMostWaiting) {
+    ++lost_;
+    return;
+  }
+  waiting_ += line;
+  waiting_ += '\n';
+}
+
+void RunLog::flush() {
+  if (file_.get() < 0) return;
+  if (!started_ && !waiting_.empty()) started_ = ::ftruncate(file_.get(), 0) == 0 || errno == EINVAL;
+  while (!waiting_.empty()) {
+    const ssize_t written = ::write(file_.get(), waiting_.data(), waiting_.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const bool first = problem_.empty();
+      problem_ = path_ + ": cannot be written (" + std::strerror(errno) + ")";
+      if (first) warnings_ << problem_ << "; the lines wait until there is room\n";
+      return;
+    }
+    waiting_.erase(0, static_cast<std::size_t>(written));
+  }
+  problem_ = lost_ == 0 ? "" : path_ + ": " + std::to_string(lost_) + " lines are lost";
 }
 
 void RunLog::step(const StepRecord& record, const std::string& site, const ExpertChoice& held) {
-  if (!file_.is_open()) return;
+  if (file_.get() < 0) return;
   json line = {{"kind", "step"},
                {"site", site},
                {"round", record.round},
@@ -65,36 +120,40 @@ void RunLog::step(const StepRecord& record, const std::string& site, const Exper
                {"step_s", record.time.seconds()},
                {"routing", routing_json(*record.routing, held)}};
   if (record.skipped) line["skipped"] = true;
-  file_ << line.dump() + "\n";
+  add(line.dump());
 }
 
 void RunLog::outer_step(const OuterRecord& record, const std::string& site) {
-  if (!file_.is_open()) return;
-  file_ << json{{"kind", "outer_step"},
-                {"site", site},
-                {"round", record.round},
-                {"difference_norm", number(record.norms.difference)},
-                {"update_norm", number(record.norms.update)}}
-                   .dump() +
-               "\n";
+  if (file_.get() < 0) return;
+  add(json{{"kind", "outer_step"},
+           {"site", site},
+           {"round", record.round},
+           {"difference_norm", number(record.norms.difference)},
+           {"update_norm", number(record.norms.update)}}
+          .dump());
 }
 
 void RunLog::transfer(const TransferRecord& record, const std::string& site) {
-  if (!file_.is_open()) return;
-  file_ << json{{"kind", "transfer"},           {"site", site},
-                {"round", record.round},        {"operation", record.operation},
-                {"start_s", record.start_s},    {"transfer_s", record.end_s - record.start_s},
-                {"exposed_s", record.exposed_s}}
-                   .dump() +
-               "\n";
+  if (file_.get() < 0) return;
+  add(json{{"kind", "transfer"},
+           {"site", site},
+           {"round", record.round},
+           {"operation", record.operation},
+           {"start_s", record.start_s},
+           {"transfer_s", record.end_s - record.start_s},
+           {"exposed_s", record.exposed_s}}
+          .dump());
 }
 
 void RunLog::validation(const std::string& site, std::int64_t round, double loss, std::int64_t sequences) {
-  if (!file_.is_open()) return;
-  file_ << json{{"kind", "validation"},         {"site", site},          {"round", round}, {"loss", loss},
-                {"perplexity", std::exp(loss)}, {"sequences", sequences}}
-                   .dump() +
-               "\n";
+  if (file_.get() < 0) return;
+  add(json{{"kind", "validation"},
+           {"site", site},
+           {"round", round},
+           {"loss", loss},
+           {"perplexity", std::exp(loss)},
+           {"sequences", sequences}}
+          .dump());
 }
 
 TrainingProgress::TrainingProgress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario,

@@ -1,12 +1,13 @@
 // The output of a run while it is under way: a progress line for people, and a line of JSON for each event.
 #pragma once
-#include <fstream>
+#include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <string>
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
+#include "platforms/support/descriptor.hpp"
 #include "trainer/execution/executor.hpp"
 
 namespace fomoe::trainer {
@@ -29,20 +30,34 @@ std::string path_of_rank(const std::string& path, int rank);
 /// transfer_s is the time from waiting for the first byte to the last byte sent and received; exposed_s is
 /// the part of it in which the site did not compute. A validation:
 ///   {"kind": "validation", "site", "round", "loss", "perplexity", "sequences"}
+///
+/// On a full disk, lines wait in memory until there is room again.
 class RunLog {
  public:
-  /// If `path` is empty, nothing is written. Lines are appended to an existing file, so that a resumed run
-  /// continues in it.
-  explicit RunLog(const std::string& path);
+  /// If `path` is empty, nothing is written. An existing file is replaced by the first line of a new run,
+  /// unless the run continues_after() some rounds. `warnings` gets a line if the file cannot be written.
+  RunLog(const std::string& path, std::ostream& warnings);
+  /// The run goes on in the file of an earlier one. What that one did after these rounds is done again, so
+  /// its lines are dropped.
+  void continues_after(std::int64_t rounds);
   void step(const StepRecord& record, const std::string& site, const ExpertChoice& held);
   void outer_step(const OuterRecord& record, const std::string& site);
   void transfer(const TransferRecord& record, const std::string& site);
   void validation(const std::string& site, std::int64_t round, double loss, std::int64_t sequences);
-  /// Makes buffered lines visible to readers of the file.
-  void flush() { file_.flush(); }
+  /// Writes the lines to the file.
+  void flush();
+  /// What is wrong with the file if lines are still waiting; else empty.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
-  std::ofstream file_;
+  void add(const std::string& line);
+  std::string path_;
+  std::ostream& warnings_;
+  Descriptor file_;
+  bool started_ = false;  // the lines of an earlier run are gone
+  std::string waiting_;   // lines that are not yet in the file
+  std::string problem_;
+  std::int64_t lost_ = 0;  // lines that there was no room for in memory either
 };
 
 /// "round 3/10 · step 96/320 · loss 4.321 · 1.23e+04 tokens/s · MFU 31.2 % · exposed 12.1 % · ETA 61 s".

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "platforms/support/input_error.hpp"
+#include "trainer/execution/executor.hpp"
 
 namespace fomoe::trainer {
 
@@ -114,6 +115,23 @@ void check_same_constants(const ModelConstants& weights, const ModelConstants& s
   };
   same("rope_theta", weights.rope_theta, scenario.rope_theta);
   same("router_temperature", weights.router_temperature, scenario.router_temperature);
+}
+
+void check_checkpoints(const RunRequest& request, const costmodel::Plan& plan) {
+  if (needs_of(request.scenario, plan).detached && !request.checkpoints.empty()) {
+    throw UsageError(
+        "--checkpoints: got a method whose transfers continue into the next round; expected a value of "
+        "strategy.overlap_steps with which transfers end within their round, or no --checkpoints; for "
+        "example --set strategy.overlap_steps=0");
+  }
+  if (!request.checkpoints.empty() && !request.resume &&
+      !Checkpoints(request.checkpoints, {}).complete({}).empty()) {
+    throw UsageError(
+        "--checkpoints: got " + request.checkpoints +
+        ", which already contains checkpoints; expected another directory, or --resume; for example "
+        "--checkpoints " +
+        request.checkpoints + " --resume");
+  }
 }
 
 }  // namespace fomoe::trainer

@@ -6,6 +6,7 @@
 
 #include "costmodel/plan/plan.hpp"
 #include "trainer/execution/checkpoints.hpp"
+#include "trainer/run/training_run.hpp"
 #include "trainer/whole/whole_model.hpp"
 
 namespace fomoe::trainer {
@@ -42,5 +43,9 @@ std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole);
 void check_same_model(const costmodel::ModelShape& weights, const costmodel::ModelShape& scenario);
 /// The same for the numbers in [trainer] that the model's function depends on.
 void check_same_constants(const ModelConstants& weights, const ModelConstants& scenario);
+
+/// Throws UsageError if --checkpoints cannot be used: by a method whose transfers continue into the next
+/// round, or in a directory with the checkpoints of another run.
+void check_checkpoints(const RunRequest& request, const costmodel::Plan& plan);
 
 }  // namespace fomoe::trainer

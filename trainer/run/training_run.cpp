@@ -64,22 +64,9 @@ class Run {
         absent_(plan_),
         options_(training_options(request)),
         data_(scenario_, request.settings, plan_),
-        log_(path_of_rank(request.log, request.launch ? request.launch->rank : 0)) {
+        log_(path_of_rank(request.log, request.launch ? request.launch->rank : 0), progress) {
     // Checked before any process waits for another one.
-    if (needs_of(scenario_, plan_).detached && !request.checkpoints.empty()) {
-      throw UsageError(
-          "--checkpoints: got a method whose transfers continue into the next round; expected a value of "
-          "strategy.overlap_steps with which transfers end within their round, or no --checkpoints; for "
-          "example --set strategy.overlap_steps=0");
-    }
-    if (!request.checkpoints.empty() && !request.resume &&
-        !Checkpoints(request.checkpoints, {}).complete({}).empty()) {
-      throw UsageError(
-          "--checkpoints: got " + request.checkpoints +
-          ", which already contains checkpoints; expected another directory, or --resume; for example "
-          "--checkpoints " +
-          request.checkpoints + " --resume");
-    }
+    check_checkpoints(request, plan_);
     if (!request.settings.initial_weights.empty()) initial_ = read_exported(request.settings.initial_weights);
     digest_ = determines_weights(request, plan_, options_, data_.corpus, data_.validation_corpus);
     if (!initial_.tensors.empty()) digest_.emplace_back("trainer.initial_weights", hash_of(initial_));
@@ -104,7 +91,7 @@ class Run {
     // The process was killed after the last checkpoint. Whoever restarts the run, such as a job manager, must
     // learn that it is complete rather than failed.
     if (first_round_ == plan_.rounds) {
-      if (speaks()) out_ << "the run is already complete; no report is written\n";
+      if (speaks()) out_ << "the run is already complete\n";
       return std::nullopt;
     }
     try {
@@ -159,7 +146,12 @@ class Run {
       throw std::runtime_error("the processes of " + site_name(executor_->hosted().front()) +
                                " have different weights at the end of the run");
     if (speaks()) progress_->end();
-    return report(losses, steps_done() - first_step);
+    std::optional<TrainingResult> result = report(losses, steps_done() - first_step);
+    log_.flush();
+    if (log_.problem().empty()) return result;
+    if (!result) throw std::runtime_error("--log: " + log_.problem());
+    result->log_problem = log_.problem();
+    return result;
   }
 
   void save(std::int64_t done) {
@@ -273,6 +265,7 @@ class Run {
       return;
     }
     first_round_ = state.rounds;
+    log_.continues_after(first_round_);
     const std::size_t self = request_.launch ? static_cast<std::size_t>(request_.launch->rank) : 0;
     if (!state.lacking[self]) checkpoints_->load(*executor_, first_round_);
     for (const std::string& line :
@@ -307,7 +300,7 @@ class Run {
                                   : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
     Routing routing;
     const double loss = validation_loss(model, data_.batches, most, &routing);
-    if (!std::isfinite(loss)) executor_->diverged(node, "the validation loss");
+    if (!std::isfinite(std::exp(loss))) executor_->diverged(node, "the perplexity of the validation");
     log_.validation(name, round, loss, data_.batches.validation_sequences());
     return {loss, router_figures(routing, model.options().experts)};
   }

@@ -71,6 +71,10 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
   whole.constants = last.constants;
   whole.rounds = last.rounds;
   whole.steps = steps;
+  for (const auto& [name, value] : last.digest) {
+    if (std::count(std::begin(kDataOfTraining), std::end(kDataOfTraining), name) > 0)
+      whole.trained_on.emplace_back(name, value);
+  }
   return whole;
 }
 

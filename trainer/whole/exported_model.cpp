@@ -105,6 +105,7 @@ ordered_json config_json(const WholeModel& whole) {
                  {"torch_dtype", "float32"},
                  {"fomoe_rounds", whole.rounds},
                  {"fomoe_steps", whole.steps}});
+  for (const auto& [name, value] : whole.trained_on) config["fomoe_trained_on"][name] = value;
   return config;
 }
 
@@ -153,6 +154,10 @@ WholeModel described_by(const std::string& path) {
   const ModelConstants usual;
   whole.constants = {constant("rope_theta", usual.rope_theta),
                      constant("router_temperature", usual.router_temperature)};
+  if (const auto found = config.find("fomoe_trained_on"); found != config.end() && found->is_object()) {
+    for (const auto& [name, value] : found->items())
+      whole.trained_on.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
   return whole;
 }
 

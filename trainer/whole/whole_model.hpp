@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "costmodel/inputs/model_shape.hpp"
+#include "trainer/comm/digest.hpp"
 #include "trainer/execution/worker.hpp"
 
 namespace fomoe::trainer {
@@ -25,7 +26,18 @@ struct WholeModel {
   std::map<std::string, at::Tensor> tensors;
   std::vector<std::vector<ExpertSteps>> experts;  // by layer and expert id; empty: unknown
   std::vector<std::string> averaged;              // tensors in which sites differed
+  /// The data of the training: the entries of its digest (agreement.hpp) with the names of kDataOfTraining.
+  /// Empty: unknown, because an earlier version exported the model.
+  Digest trained_on;
 };
+
+/// Names of entries in the digest of a run.
+inline constexpr const char* kTrainingData = "trainer.data";
+inline constexpr const char* kValidationData = "trainer.validation_data";
+inline constexpr const char* kValidationSequences = "trainer.validation_sequences";
+inline constexpr const char* kDataOfTraining[] = {kTrainingData, kValidationData, kValidationSequences};
+/// The value of kValidationData if the validation sequences were the end of the training data.
+inline constexpr const char* kEndOfData = "the end of the data";
 
 /// Puts a whole model together from the parts that nodes hold.
 class Assembly {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/math/quantiles.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -44,13 +45,40 @@ TEST_CASE("measured steps by hand: 0.9, 1.0 and 1.4 s") {
   REQUIRE(list.size() == 1);
   CHECK(list[0].input == "measured step time");
   CHECK(list[0].unit == "s");
-  // Mean 1.1 s, standard deviation √((0.2² + 0.1² + 0.3²) ÷ 2), Student's t with 2 degrees of freedom.
-  const double half_s = 4.3027 * std::sqrt((0.04 + 0.01 + 0.09) / 2) / std::sqrt(3.0);
-  CHECK(list[0].low == doctest::Approx(1.1 - half_s).epsilon(1e-12));
-  CHECK(list[0].high == doctest::Approx(1.1 + half_s).epsilon(1e-12));
-  // The answer has 60 steps of the median, 1 s.
-  CHECK(list[0].wall_clock_low_s == doctest::Approx(answer_s + 60 * (0.1 - half_s)).epsilon(1e-12));
-  CHECK(list[0].wall_clock_high_s == doctest::Approx(answer_s + 60 * (0.1 + half_s)).epsilon(1e-12));
+  // The answer has 60 steps of the median, 1 s. Three values are too few to leave any of them out.
+  CHECK(list[0].low == 0.9);
+  CHECK(list[0].high == 1.4);
+  CHECK(list[0].wall_clock_low_s == doctest::Approx(answer_s - 60 * 0.1).epsilon(1e-12));
+  CHECK(list[0].wall_clock_high_s == doctest::Approx(answer_s + 60 * 0.4).epsilon(1e-12));
+}
+
+TEST_CASE("the interval of a step that another program made very long contains the answer") {
+  // The mean of these steps is 2.9 s, and Student's t gives 0.9 to 4.9 s: all but outside of the median.
+  std::vector<double> steps_s(19, 1.0);
+  for (std::size_t i = 0; i < steps_s.size(); ++i) steps_s[i] += 1e-3 * static_cast<double>(i);
+  steps_s.push_back(40);
+  const Scenario scenario = profiled(steps_s);
+  const double answer_s = closed_form(scenario).wall_clock_s;
+  const std::vector<Uncertainty> list = known_spread(scenario, answer_s);
+  REQUIRE(list.size() == 1);
+  CHECK(list[0].low == doctest::Approx(1.005).epsilon(1e-12));   // the sixth smallest of 20
+  CHECK(list[0].high == doctest::Approx(1.014).epsilon(1e-12));  // the sixth largest
+  CHECK(list[0].wall_clock_low_s < answer_s);
+  CHECK(list[0].wall_clock_high_s > answer_s);
+}
+
+TEST_CASE("ranks of the interval of a median: the usual table") {
+  for (const auto& [count, rank] :
+       {std::pair{5, 1}, {6, 1}, {8, 1}, {9, 2}, {10, 2}, {20, 6}, {50, 18}, {100, 40}}) {
+    std::vector<double> values;
+    for (int i = 1; i <= count; ++i) values.push_back(i);
+    CAPTURE(count);
+    CHECK(median_interval(values).low == rank);
+    CHECK(median_interval(values).high == count + 1 - rank);
+  }
+  std::vector<double> many;
+  for (int i = 1; i <= 10'000; ++i) many.push_back(i);
+  CHECK(median_interval(many).low == 4902);  // (10,000 − 1.96 · 100) ÷ 2
 }
 
 TEST_CASE("steps drawn from the samples: the answer uses their mean, and each run draws its own steps") {

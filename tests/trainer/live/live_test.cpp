@@ -180,7 +180,8 @@ TEST_CASE("killed again and again at any moment, resumed each time: the same bit
   CHECK(state_after(folder / "killed", 16, 4) == state_after(folder / "whole", 16, 4));
 }
 
-TEST_CASE("a run that is complete is said to be so when it is started again: status 0, no report") {
+TEST_CASE(
+    "a run that is complete is said to be so when it is started again: status 0, and its report again") {
   const Folder folder;
   const std::vector<std::string> settings = {"workload.tokens=65536", "platform.sites=2"};  // one round
   // A launcher that starts --local may have set its own variables for processes.
@@ -199,7 +200,8 @@ TEST_CASE("a run that is complete is said to be so when it is started again: sta
     CAPTURE(again.said);
     CHECK(again.status == 0);
     CHECK(again.said.find("the run is already complete") != std::string::npos);
-    CHECK(!fs::exists(folder / "r.json"));
+    CHECK(content(folder / "r.json") == content(folder / "run/report.json"));
+    CHECK(json::parse(content(folder / "r.json"))["executor"] == "measured");
     CHECK(state_after(folder / "run", 1, 2) == state);
   }
 }

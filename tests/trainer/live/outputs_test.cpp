@@ -1,0 +1,103 @@
+// What a run writes when a disk is full, when a file already has the lines of another run, and when it resumes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "tests/trainer/live/program.hpp"
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+namespace {
+
+const std::vector<std::string> kTwoRounds = {"workload.tokens=131072", "platform.sites=2"};
+
+/// How often each step of each site is in the log: once.
+std::map<std::pair<std::string, std::int64_t>, int> steps_in(const std::string& log) {
+  std::map<std::pair<std::string, std::int64_t>, int> steps;
+  std::istringstream stream(content(log));
+  for (std::string line; std::getline(stream, line);) {
+    const json entry = json::parse(line);
+    if (entry["kind"] == "step") ++steps[{entry["site"], entry["step"]}];
+  }
+  return steps;
+}
+
+bool each_once(const std::map<std::pair<std::string, std::int64_t>, int>& steps) {
+  return std::all_of(steps.begin(), steps.end(), [](const auto& entry) { return entry.second == 1; });
+}
+
+}  // namespace
+
+TEST_CASE("a log on a full disk: the run goes on, the report is written, and the status says so") {
+  const Folder folder;
+  const Ended ended = run(
+      train(kTwoRounds, {"--in-turn", "--log", "/dev/full", "--output", folder / "run.json"}));
+  CAPTURE(ended.said);
+  CHECK(ended.status == 1);
+  CHECK(ended.said.find("/dev/full: cannot be written (No space left on device)") != std::string::npos);
+  CHECK(json::parse(content(folder / "run.json"))["executor"] == "measured");
+}
+
+TEST_CASE("an output that cannot be written: the report is beside the checkpoints, or printed") {
+  const Folder folder;
+  const std::string too_long = folder / (std::string(300, 'x') + ".json");
+  const Ended kept =
+      run(train(kTwoRounds, {"--in-turn", "--checkpoints", folder / "run", "--output", too_long}));
+  CAPTURE(kept.said);
+  CHECK(kept.status == 1);
+  CHECK(kept.said.find("the report is in " + (folder / "run/report.json")) != std::string::npos);
+  CHECK(json::parse(content(folder / "run/report.json"))["executor"] == "measured");
+  std::string command;
+  for (const std::string& word : train(kTwoRounds, {"--in-turn", "--output", too_long})) command += word + ' ';
+  const Ended printed = run({"/bin/sh", "-c", command + "> " + (folder / "printed")});
+  CHECK(printed.status == 1);
+  CHECK(json::parse(content(folder / "printed"))["executor"] == "measured");
+}
+
+TEST_CASE("a log has one run: a new run replaces it, and a resumed one drops what is done again") {
+  const Folder folder;
+  const std::string log = folder / "steps.jsonl";
+  for (int again = 0; again < 2; ++again) {
+    REQUIRE(run(train(kTwoRounds, {"--in-turn", "--log", log})).status == 0);
+    CHECK(steps_in(log).size() == 2 * 32);  // two rounds of 16 steps at two sites
+    CHECK(each_once(steps_in(log)));
+  }
+  const auto resumed = [&](const char* tokens) {
+    return train({std::string("workload.tokens=") + tokens, "platform.sites=2"},
+                 {"--in-turn", "--log", log, "--checkpoints", folder / "run", "--resume"});
+  };
+  REQUIRE(run(resumed("131072")).status == 0);
+  // The run was killed in its third round, of which the log has a step and a half.
+  std::ofstream(log, std::ios::app)
+      << R"({"kind": "step", "site": "site-0", "round": 2, "step": 32})" << '\n'
+      << R"({"kind": "step", "site": "site-0", "rou)";
+  REQUIRE(run(resumed("262144")).status == 0);
+  CHECK(steps_in(log).size() == 2 * 64);
+  CHECK(each_once(steps_in(log)));
+}
+
+TEST_CASE("evaluate refuses sequences on which the model was trained, also after an export") {
+  const Folder folder;
+  std::vector<std::string> settings = kTwoRounds;
+  settings.emplace_back("trainer.validation_sequences=16");
+  REQUIRE(run(train(settings, {"--in-turn", "--checkpoints", folder / "run"})).status == 0);
+  REQUIRE(run({kTrain, "export", folder / "run", "--output", folder / "exported"}).status == 0);
+  for (const char* model : {"run", "exported"}) {
+    const auto evaluate = [&](const char* sequences) {
+      std::vector<std::string> all = {kTrain, "evaluate", folder / model, "--scenario", kScenario};
+      std::vector<std::string> asked = kTwoRounds;
+      asked.push_back(std::string("trainer.validation_sequences=") + sequences);
+      for (const std::string& setting : asked) all.insert(all.end(), {"--set", setting});
+      return run(all);
+    };
+    CHECK(evaluate("16").status == 0);
+    CHECK(evaluate("8").status == 0);
+    const Ended more = evaluate("17");
+    CHECK(more.status == 2);
+    CHECK(more.said.find("got 17, although the training left out 16 sequences") != std::string::npos);
+  }
+}
