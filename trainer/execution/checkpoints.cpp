@@ -145,7 +145,8 @@ std::vector<std::int64_t> Checkpoints::usable(
   std::erase_if(found, [&](std::int64_t rounds) {
     for (const NodeId node : nodes) {
       try {
-        const std::int64_t steps = header(read_safetensors_metadata(file(rounds, node)), rounds, node).steps;
+        const std::int64_t steps =
+            header(checked_safetensors_metadata(file(rounds, node)), rounds, node).steps;
         if (steps == 0 || steps == steps_after(rounds)) continue;  // a server makes no steps
         reasons.push_back(file(rounds, node) + ": got a checkpoint after " + std::to_string(steps) +
                           " steps; expected one after " + std::to_string(steps_after(rounds)) +

@@ -5,10 +5,12 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "trainer/io/hash.hpp"
 
 namespace fomoe::trainer {
 
@@ -29,10 +31,26 @@ const char* name_of(at::ScalarType type) {
   throw std::logic_error("checkpoints do not support this dtype");
 }
 
+using Hashes = std::map<std::string, Hash>;  // by name of the tensor
+constexpr const char* kChecksum = "checksum";
+
+std::string checksum_of(const Hashes& hashes) {
+  Hash all;
+  for (const auto& [name, hash] : hashes) {
+    const std::string line = name + ' ' + hash.text() + '\n';
+    all.add(line.data(), line.size());
+  }
+  return all.text();
+}
+
 }  // namespace
 
 void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
-  json header = {{"__metadata__", metadata}};
+  Hashes hashes;
+  for (const auto& [name, tensor] : tensors) hashes[name].add(tensor);
+  Metadata with_checksum = metadata;
+  with_checksum[kChecksum] = checksum_of(hashes);
+  json header = {{"__metadata__", with_checksum}};
   std::int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
@@ -132,7 +150,32 @@ Header read_header(std::ifstream& file, const std::string& path) {
   return out;
 }
 
+void check(const std::string& path, const Metadata& metadata, const Hashes& hashes) {
+  const auto stated = metadata.find(kChecksum);
+  if (stated != metadata.end() && stated->second != checksum_of(hashes))
+    refuse(path, "a file whose tensors were altered after they were written (another checksum)");
+}
+
 }  // namespace
+
+Metadata checked_safetensors_metadata(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const Header header = read_header(file, path);
+  constexpr std::int64_t kPiece = 1 << 22;
+  std::vector<char> piece(kPiece);
+  Hashes hashes;
+  for (const Entry& entry : header.entries) {
+    Hash& hash = hashes[entry.name];
+    file.seekg(entry.begin);
+    for (std::int64_t at = entry.begin; at < entry.end; at += kPiece) {
+      const std::int64_t bytes = std::min(kPiece, entry.end - at);
+      if (!file.read(piece.data(), bytes)) refuse(path, "an unreadable file");
+      hash.add(piece.data(), static_cast<std::size_t>(bytes));
+    }
+  }
+  check(path, header.metadata, hashes);
+  return header.metadata;
+}
 
 Metadata read_safetensors_metadata(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -143,14 +186,17 @@ SafetensorsFile read_safetensors(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const Header header = read_header(file, path);
   SafetensorsFile out;
+  Hashes hashes;
   out.metadata = header.metadata;
   for (const Entry& entry : header.entries) {
     at::Tensor tensor = at::empty(entry.shape, entry.type);
     file.seekg(entry.begin);
     file.read(static_cast<char*>(tensor.mutable_data_ptr()), entry.end - entry.begin);
     if (!file) refuse(path, "a truncated file");
+    hashes[entry.name].add(tensor);
     out.tensors.emplace(entry.name, std::move(tensor));
   }
+  check(path, header.metadata, hashes);
   return out;
 }
 

@@ -15,11 +15,11 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 using Metadata = std::map<std::string, std::string>;
 
 /// Writes fp32, fp64 and int64 CPU tensors. The file gets a temporary name beside `path`, is flushed to disk
-/// and is then renamed, so that no reader sees an incomplete file, even after a crash. Throws
-/// std::runtime_error.
+/// and is then renamed, so that no reader sees an incomplete file, even after a crash. A checksum of the
+/// tensors is added to the metadata ("checksum"). Throws std::runtime_error.
 void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata);
 
-/// A file that is missing, truncated or of another format.
+/// A file that is missing, truncated, altered or of another format.
 class UnusableFile : public FileError {
   using FileError::FileError;
 };
@@ -32,5 +32,8 @@ struct SafetensorsFile {
 SafetensorsFile read_safetensors(const std::string& path);
 /// Reads only the header. Throws UnusableFile, also if the length of the file is not that in its header.
 Metadata read_safetensors_metadata(const std::string& path);
+/// The same, and compares the tensors with their checksum, without keeping them in memory. Files of earlier
+/// versions have no checksum.
+Metadata checked_safetensors_metadata(const std::string& path);
 
 }  // namespace fomoe::trainer

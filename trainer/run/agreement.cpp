@@ -1,44 +1,18 @@
 #include "trainer/run/agreement.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "experiments/results/json_values.hpp"
+#include "trainer/io/hash.hpp"
 #include "trainer/run/commit.hpp"
 
 namespace fomoe::trainer {
 namespace {
 
 using nlohmann::ordered_json;
-
-// FNV-1a (Fowler, Noll, Vo), on words of 8 bytes: distinguishes data; it is not a cryptographic hash.
-class Hash {
- public:
-  void add(const void* data, std::size_t bytes) {
-    const auto* from = static_cast<const char*>(data);
-    for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, from + i, std::min(sizeof word, bytes - i));
-      value_ = (value_ ^ word) * 0x100000001b3u;
-      value_ ^= value_ >> 32;  // multiplication alone never moves high bits down
-    }
-  }
-  void add(const at::Tensor& tensor) {
-    const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
-    add(flat.const_data_ptr(), flat.nbytes());
-  }
-  [[nodiscard]] std::string text() const {
-    std::ostringstream out;
-    out << std::hex << value_;
-    return out.str();
-  }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
 
 std::string hash(const std::string& text) {
   Hash value;

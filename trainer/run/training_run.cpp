@@ -13,6 +13,7 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/operation_seconds.hpp"
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/timeline/round_timeline.hpp"
 #include "experiments/results/round_json.hpp"
@@ -75,8 +76,9 @@ class Run {
     executor_.emplace(scenario_, plan_, *transport_, data_.batches, options_);
     if (!initial_.tensors.empty()) take_parts(initial_);
     if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
-    if (rendezvous_ && !request.paced) compare_weights();
+    compare_weights("start from");
     if (!request.checkpoints.empty()) resume();
+    if (first_round_ > 0 && scenario_.strategy.method->averages_everything) compare_weights("resume with");
     if (speaks() && !options_.kernel_by_kernel.empty())
       out_ << "each kernel is launched by the host, which takes longer: " << options_.kernel_by_kernel
            << '\n';
@@ -239,15 +241,17 @@ class Run {
       out_ << "starts from the state after " << whole.steps << " steps in " << request_.start_from << '\n';
   }
 
-  // Averages of different models would be neither. Sites start from the same weights unless something is
-  // wrong with a machine or a program.
-  void compare_weights() {
+  // Averages of different models would be neither. Sites have the same weights, also after a synchronisation
+  // of everything, unless something is wrong with a machine, a file or a program.
+  void compare_weights(const std::string& when) {
+    if (!rendezvous_ || request_.paced) return;
     std::vector<Digest> all;
-    for (const std::string& text : rendezvous_->gather("weights", to_json(weight_hashes(*executor_))))
+    for (const std::string& text :
+         rendezvous_->gather("weights that sites " + when, to_json(weight_hashes(*executor_))))
       all.push_back(text.empty() ? Digest() : digest_from_json(text));
     const std::string what =
         disagreement(all, process_names(scenario_, processes_of_sites(scenario_, request_.paced)));
-    if (!what.empty()) throw std::runtime_error("the sites start from different weights: " + what);
+    if (!what.empty()) throw std::runtime_error("the sites " + when + " different weights: " + what);
   }
 
   // Resumes from the last round for which every process has all its files, complete and of this run.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/whole_file.hpp"
 #include "tests/trainer/support.hpp"
 
 using namespace fomoe::trainer;
@@ -45,4 +46,23 @@ TEST_CASE("a tensor of a checkpoint has whole extents whose product and strides 
     CAPTURE(shape);
     CHECK_THROWS_AS(read(shape, 0, 0), UnusableFile);
   }
+}
+
+TEST_CASE("a file whose tensors were altered is refused, whether it is read or only checked") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("fomoe-altered-" + std::to_string(::getpid()))).string();
+  // 4 MiB and a little more, so that the check reads it in two pieces; 3 bytes more than whole words.
+  const at::Tensor large = at::arange(1 << 20, at::kFloat), small = at::ones({3}, at::kFloat);
+  write_safetensors(path, {{"large", large}, {"small", small}}, {{"key", "value"}});
+  CHECK(checked_safetensors_metadata(path).at("key") == "value");
+  CHECK(read_safetensors(path).tensors.at("large").equal(large));
+  std::string whole = *fomoe::whole_file(path);
+  for (const std::size_t from_end : {1, 13, 100'000}) {
+    std::string other = whole;
+    other[other.size() - from_end] = static_cast<char>(other[other.size() - from_end] ^ 1);
+    fomoe::write_file(path, other);
+    CHECK_THROWS_AS(read_safetensors(path), UnusableFile);
+    CHECK_THROWS_AS(checked_safetensors_metadata(path), UnusableFile);
+  }
+  std::filesystem::remove(path);
 }

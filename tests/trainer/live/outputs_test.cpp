@@ -1,4 +1,5 @@
-// What a run writes when a disk is full, when a file already has the lines of another run, and when it resumes.
+// What a run writes when a disk is full, when a file already has the lines of another run, and when it
+// resumes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,8 +35,8 @@ bool each_once(const std::map<std::pair<std::string, std::int64_t>, int>& steps)
 
 TEST_CASE("a log on a full disk: the run goes on, the report is written, and the status says so") {
   const Folder folder;
-  const Ended ended = run(
-      train(kTwoRounds, {"--in-turn", "--log", "/dev/full", "--output", folder / "run.json"}));
+  const Ended ended =
+      run(train(kTwoRounds, {"--in-turn", "--log", "/dev/full", "--output", folder / "run.json"}));
   CAPTURE(ended.said);
   CHECK(ended.status == 1);
   CHECK(ended.said.find("/dev/full: cannot be written (No space left on device)") != std::string::npos);
@@ -52,7 +53,8 @@ TEST_CASE("an output that cannot be written: the report is beside the checkpoint
   CHECK(kept.said.find("the report is in " + (folder / "run/report.json")) != std::string::npos);
   CHECK(json::parse(content(folder / "run/report.json"))["executor"] == "measured");
   std::string command;
-  for (const std::string& word : train(kTwoRounds, {"--in-turn", "--output", too_long})) command += word + ' ';
+  for (const std::string& word : train(kTwoRounds, {"--in-turn", "--output", too_long}))
+    command += word + ' ';
   const Ended printed = run({"/bin/sh", "-c", command + "> " + (folder / "printed")});
   CHECK(printed.status == 1);
   CHECK(json::parse(content(folder / "printed"))["executor"] == "measured");
@@ -72,9 +74,8 @@ TEST_CASE("a log has one run: a new run replaces it, and a resumed one drops wha
   };
   REQUIRE(run(resumed("131072")).status == 0);
   // The run was killed in its third round, of which the log has a step and a half.
-  std::ofstream(log, std::ios::app)
-      << R"({"kind": "step", "site": "site-0", "round": 2, "step": 32})" << '\n'
-      << R"({"kind": "step", "site": "site-0", "rou)";
+  std::ofstream(log, std::ios::app) << R"({"kind": "step", "site": "site-0", "round": 2, "step": 32})" << '\n'
+                                    << R"({"kind": "step", "site": "site-0", "rou)";
   REQUIRE(run(resumed("262144")).status == 0);
   CHECK(steps_in(log).size() == 2 * 64);
   CHECK(each_once(steps_in(log)));
