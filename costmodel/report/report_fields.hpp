@@ -39,6 +39,7 @@ inline constexpr ReportField<MeanRound> kRoundFields[] = {
     {"overlap_achieved", &MeanRound::overlap_achieved},
     {"idle_s", &MeanRound::idle_s},
     {"first_duration_s", &MeanRound::first_duration_s, false},
+    {"upkeep_s", &MeanRound::upkeep_s, false},
 };
 
 inline constexpr ReportField<SiteReport> kSiteFields[] = {
@@ -49,6 +50,7 @@ inline constexpr ReportField<SiteReport> kSiteFields[] = {
     {"compute_s", &SiteReport::compute_s},
     {"exposed_communication_s", &SiteReport::exposed_communication_s},
     {"idle_s", &SiteReport::idle_s},
+    {"upkeep_s", &SiteReport::upkeep_s, false},
 };
 
 inline constexpr ReportField<Bottleneck> kBottleneckFields[] = {

@@ -21,6 +21,7 @@ struct SiteReport {
   double compute_s = 0;  // mean over rounds
   double exposed_communication_s = 0;
   double idle_s = 0;
+  double upkeep_s = 0;  // see MeanRound
 };
 
 struct Bottleneck {
@@ -30,7 +31,7 @@ struct Bottleneck {
 };
 
 /// Means over rounds, and over sites if sites differ. duration_s = compute_s + exposed_communication_s +
-/// idle_s.
+/// idle_s + upkeep_s.
 struct MeanRound {
   std::int64_t count = 0;
   double duration_s = 0;
@@ -39,7 +40,9 @@ struct MeanRound {
   double communication_s = 0;
   double exposed_communication_s = 0;  // bytes of the site are in flight and it does not compute
   double idle_s = 0;                   // neither computes nor has bytes in flight: it waits for others
-  double transferring_s = 0;           // bytes of the site are in flight, whether or not it computes
+  /// Validation, checkpoints and logs between rounds, which only a training has. Predictions have none.
+  double upkeep_s = 0;
+  double transferring_s = 0;  // bytes of the site are in flight, whether or not it computes
   /// Duration of the first round of the run, in which connections are new. 0 if it is unknown or rounds
   /// overlap.
   double first_duration_s = 0;

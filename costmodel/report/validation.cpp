@@ -21,6 +21,19 @@ double relative(double predicted, double measured) {
   return predicted / measured - 1;
 }
 
+/// Seconds of a run without what only a training does between its rounds.
+double without_upkeep_s(const RunReport& report, double seconds, double rounds) {
+  return seconds - report.round.upkeep_s * rounds;
+}
+
+double wall_clock_s(const RunReport& report) {
+  return without_upkeep_s(report, report.wall_clock_s, static_cast<double>(report.round.count));
+}
+
+double utilization(const RunReport& report) {
+  return report.compute_utilization * report.wall_clock_s / wall_clock_s(report);
+}
+
 }  // namespace
 
 RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
@@ -28,18 +41,23 @@ RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
   const auto at = [&](Compared what) -> std::optional<double>& {
     return errors[static_cast<std::size_t>(what)];
   };
-  at(Compared::wall_clock) = relative(predicted.wall_clock_s, measured.wall_clock_s);
+  at(Compared::wall_clock) = relative(wall_clock_s(predicted), wall_clock_s(measured));
   at(Compared::compute) = relative(predicted.round.compute_s, measured.round.compute_s);
   at(Compared::communication) = relative(predicted.round.communication_s, measured.round.communication_s);
   at(Compared::synchronization) = relative(predicted.round.transferring_s, measured.round.transferring_s);
-  at(Compared::utilization) = predicted.compute_utilization - measured.compute_utilization;
+  at(Compared::utilization) = utilization(predicted) - utilization(measured);
   at(Compared::bytes) =
       relative(predicted.bytes_sent_per_site_per_round, measured.bytes_sent_per_site_per_round);
   const std::vector<double>&p = predicted.round_durations_s, &m = measured.round_durations_s;
   if (p.size() > 1 && m.size() == p.size()) {
-    at(Compared::first_round) = relative(p.front(), m.front());
-    at(Compared::later_rounds) =
-        relative(std::accumulate(p.begin() + 1, p.end(), 0.0), std::accumulate(m.begin() + 1, m.end(), 0.0));
+    const auto later_s = [](const RunReport& report) {
+      const std::vector<double>& all = report.round_durations_s;
+      return without_upkeep_s(report, std::accumulate(all.begin() + 1, all.end(), 0.0),
+                              static_cast<double>(all.size() - 1));
+    };
+    at(Compared::first_round) =
+        relative(without_upkeep_s(predicted, p.front(), 1), without_upkeep_s(measured, m.front(), 1));
+    at(Compared::later_rounds) = relative(later_s(predicted), later_s(measured));
   }
   return errors;
 }

@@ -27,7 +27,8 @@ inline constexpr std::array<std::string_view, kComparedCount> kComparedNames = {
     "wall_clock",  "compute", "communication", "synchronization",
     "utilization", "bytes",   "first_round",   "later_rounds"};
 
-/// Errors of one run, indexed by Compared. The quantities are:
+/// Errors of one run, indexed by Compared. Of all times, what a training does between its rounds
+/// (MeanRound::upkeep_s) is left out. The quantities are:
 ///   compute          compute time in the mean round
 ///   communication    time in the mean round from readiness for the first byte to receipt of the last byte,
 ///                    whether or not compute hides it

@@ -139,12 +139,13 @@ void finish_report(RunReport& report) {
   const auto sites = static_cast<double>(report.sites.size());
   const auto rounds = static_cast<double>(report.round.count);
   MeanRound& round = report.round;
-  round.compute_s = round.exposed_communication_s = round.idle_s = 0;
+  round.compute_s = round.exposed_communication_s = round.idle_s = round.upkeep_s = 0;
   double sent = 0;
   for (const SiteReport& site : report.sites) {
     round.compute_s += site.compute_s / sites;
     round.exposed_communication_s += site.exposed_communication_s / sites;
     round.idle_s += site.idle_s / sites;
+    round.upkeep_s += site.upkeep_s / sites;
     sent += site.bytes_sent;
   }
   if (round.transferring_s > 0)

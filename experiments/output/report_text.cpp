@@ -44,12 +44,13 @@ std::string shares(const costmodel::RunReport& report) {
   };
   const double first_s = report.round.first_duration_s;
   const bool apart = first_s > 0 && std::abs(first_s / report.round.duration_s - 1) > 0.005;
-  return aligned({{"wall clock", human_time(report.wall_clock_s), "",
-                   human_time(report.round.duration_s) + " per round"},
-                  row("  compute", report.round.compute_s),
-                  row("  exposed communication", report.round.exposed_communication_s),
-                  row("  idle", report.round.idle_s)}) +
-         (apart ? fmt::format("the first round takes {}\n", human_time(first_s)) : "");
+  std::vector<Row> parts = {
+      {"wall clock", human_time(report.wall_clock_s), "", human_time(report.round.duration_s) + " per round"},
+      row("  compute", report.round.compute_s),
+      row("  exposed communication", report.round.exposed_communication_s),
+      row("  idle", report.round.idle_s)};
+  if (report.round.upkeep_s > 0) parts.push_back(row("  validation, checkpoints", report.round.upkeep_s));
+  return aligned(parts) + (apart ? fmt::format("the first round takes {}\n", human_time(first_s)) : "");
 }
 
 std::string sites(const costmodel::RunReport& report) {

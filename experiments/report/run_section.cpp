@@ -107,10 +107,12 @@ std::string time_table(const costmodel::RunReport& report) {
     return Row{name, human_time(per_round_s * static_cast<double>(report.round.count)),
                human_percent(per_round_s / report.round.duration_s), human_time(per_round_s)};
   };
-  return table(
-      "Means over sites and rounds", {{"part"}, {"in the run", true}, {"share", true}, {"per round", true}},
-      {row("wall clock", report.round.duration_s), row("compute", report.round.compute_s),
-       row("exposed communication", report.round.exposed_communication_s), row("idle", report.round.idle_s)});
+  std::vector<Row> parts = {
+      row("wall clock", report.round.duration_s), row("compute", report.round.compute_s),
+      row("exposed communication", report.round.exposed_communication_s), row("idle", report.round.idle_s)};
+  if (report.round.upkeep_s > 0) parts.push_back(row("validation, checkpoints, logs", report.round.upkeep_s));
+  return table("Means over sites and rounds",
+               {{"part"}, {"in the run", true}, {"share", true}, {"per round", true}}, parts);
 }
 
 std::string waits(const costmodel::RunReport& report) {

@@ -33,6 +33,9 @@ void print_summary(const costmodel::RunReport& report, const costmodel::Scenario
               report.tokens_per_s, 100 * report.compute_utilization,
               100 * report.round.exposed_communication_s / report.round.duration_s,
               100 * report.round.idle_s / report.round.duration_s);
+  if (report.round.upkeep_s > 0)
+    std::printf("  validation, checkpoints and logs between rounds: %.1f s in the run\n",
+                report.round.upkeep_s * static_cast<double>(report.round.count));
   std::printf("  %.4g MB sent per site and round, %.4g bytes per token\n",
               report.bytes_sent_per_site_per_round / 1e6, report.bytes_per_token);
   if (report.quality)

@@ -67,6 +67,7 @@ MeanNorms norms_from(const json& in) {
 std::string to_text(const Observation& observation) {
   json out = {{"peak_memory_bytes", observation.peak_memory_bytes},
               {"whole_validation_loss", observation.whole_validation_loss},
+              {"upkeep_s", observation.upkeep_s},
               {"nodes", json::array()},
               {"intervals", to_text(observation.intervals)}};
   for (const Observation::OfNode& one : observation.nodes) {
@@ -87,6 +88,7 @@ Observation observation_from(const std::string& text) {
   Observation out;
   out.peak_memory_bytes = in.at("peak_memory_bytes");
   out.whole_validation_loss = in.at("whole_validation_loss");
+  out.upkeep_s = in.at("upkeep_s");
   for (const json& one : in.at("nodes")) {
     out.nodes.push_back({one.at("node"),
                          {one.at("sent").get<BytesByClass>(), one.at("received").get<BytesByClass>(),
@@ -158,6 +160,27 @@ std::string note_on_links(const ReportContext& context) {
          "link_busy_share compares the measured bytes with the scenario's links";
 }
 
+namespace {
+
+// In the timeline, a site that validates or saves neither computes nor sends.
+void take_upkeep_from_idle(costmodel::RunReport& report, const costmodel::Plan& plan,
+                           const std::vector<Observation>& observations) {
+  const auto rounds = static_cast<double>(report.round.count);
+  for (const Observation& seen : observations) {
+    for (const Observation::OfNode& one : seen.nodes) {
+      costmodel::SiteReport& site =
+          report.sites[static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site)];
+      const double upkeep_s = std::min(seen.upkeep_s / rounds, site.idle_s + site.upkeep_s) - site.upkeep_s;
+      if (upkeep_s <= 0) continue;  // another node of the site, which does the same
+      site.upkeep_s += upkeep_s;
+      site.idle_s -= upkeep_s;
+    }
+  }
+  costmodel::finish_report(report);
+}
+
+}  // namespace
+
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
                                      const IntervalSummary& intervals, const ReportContext& context) {
@@ -173,6 +196,7 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
 
   costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
   report.executor = "measured";
+  take_upkeep_from_idle(report, executed, observations);
   double loss = 0, whole_loss = -1;
   int validated = 0;
   for (const Observation& seen : observations) {

@@ -31,6 +31,7 @@ struct Observation {
   std::vector<costmodel::Interval> intervals;
   std::int64_t peak_memory_bytes = 0;  // peak of the process
   double whole_validation_loss = -1;   // of the assembled model; negative: not validated here
+  double upkeep_s = 0;                 // validation, checkpoints and logs between rounds, in the whole run
 };
 std::string to_text(const Observation& observation);
 Observation observation_from(const std::string& text);

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -137,10 +138,13 @@ class Run {
       executor_->run_round(round);
       stream_->round(done);
       progress_->round(done);
+      const auto ended = std::chrono::steady_clock::now();
       const std::int64_t every = request_.settings.validation_rounds;
       if (last || (every > 0 && done % every == 0)) losses = validate(round);
       if (checkpoints_ && (last || done % request_.settings.checkpoint_rounds == 0)) save(done);
       log_.flush();
+      // What follows the last round is not part of the measured time.
+      if (!last) upkeep_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - ended).count();
     }
     executor_->finish();
     if (checkpoints_) checkpoints_->wait();
@@ -150,9 +154,8 @@ class Run {
     if (speaks()) progress_->end();
     std::optional<TrainingResult> result = report(losses, steps_done() - first_step);
     log_.flush();
-    if (log_.problem().empty()) return result;
-    if (!result) throw std::runtime_error("--log: " + log_.problem());
-    result->log_problem = log_.problem();
+    if (!log_.problem().empty() && !result) throw std::runtime_error("--log: " + log_.problem());
+    if (result) result->log_problem = log_.problem();
     return result;
   }
 
@@ -319,6 +322,7 @@ class Run {
                            validation.routers, norms_.of(node)});
     }
     if (leads_site()) own.whole_validation_loss = losses.of_whole.loss;
+    own.upkeep_s = upkeep_s_;
     own.intervals = stream_->rest();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
     std::vector<Observation> all = {own};
@@ -374,6 +378,7 @@ class Run {
   std::optional<TrainingProgress> progress_;
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
   std::int64_t first_round_ = 0;
+  double upkeep_s_ = 0;  // validation, checkpoints and logs between rounds
 };
 
 }  // namespace

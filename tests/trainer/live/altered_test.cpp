@@ -9,7 +9,7 @@ namespace {
 
 // The method averages all parameters, so that both sites hold the same.
 const std::vector<std::string> kAveraging = {"workload.tokens=131072", "platform.sites=2",
-                                            "strategy.method=diloco"};
+                                             "strategy.method=diloco"};
 
 void write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;

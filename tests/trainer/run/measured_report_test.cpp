@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "costmodel/report/validation.hpp"
 #include "tests/trainer/run/training_case.hpp"
 
 using namespace fomoe::trainer;
@@ -110,6 +111,25 @@ TEST_CASE("the measured report by hand: times, bytes, memory and where they come
   for (const fomoe::Provenance& entry : report.provenance) CHECK(entry.origin == fomoe::Origin::measured);
   CHECK(report.provenance[0].detail == "this run on a device");
   CHECK(report.notes == std::vector<std::string>{note_on_links(two.context)});
+}
+
+TEST_CASE("validation and checkpoints between rounds are no idle time, and no part of an error") {
+  TwoSites two;
+  two.observations[0].upkeep_s = 3;   // site 0 waits for 2 s in each of 3 rounds
+  two.observations[1].upkeep_s = 30;  // more than the time in which site 1 does nothing
+  const costmodel::RunReport report = two.report();
+  CHECK(report.sites[0].upkeep_s == Approx(1));
+  CHECK(report.sites[0].idle_s == Approx(1));
+  CHECK(report.sites[1].upkeep_s == Approx(0));
+  CHECK(report.round.upkeep_s == Approx(0.5));
+  CHECK(report.round.compute_s + report.round.exposed_communication_s + report.round.idle_s +
+            report.round.upkeep_s ==
+        Approx(report.round.duration_s));
+  CHECK(report.wall_clock_s == Approx(21));
+  costmodel::RunReport predicted = TwoSites().report();
+  predicted.wall_clock_s -= 3 * 0.5;
+  const costmodel::RunErrors errors = costmodel::errors_of(predicted, report);
+  CHECK(*errors[static_cast<std::size_t>(costmodel::Compared::wall_clock)] == Approx(0).epsilon(1e-12));
 }
 
 TEST_CASE("a resumed run, a run in turn, a paced run and one without a site say so") {
