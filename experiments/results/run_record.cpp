@@ -30,6 +30,10 @@ Json to_json(const RunRecord& record) {
                {"whole", record.whole},
                {"scenario_toml", record.source.toml},
                {"files", record.source.files}};
+  if (record.all)
+    json["whole_run"] = {{"restarts", record.all->restarts},
+                         {"wall_clock_s", record.all->wall_clock_s},
+                         {"lost_s", record.all->lost_s}};
   if (!record.code.empty()) json["code"] = record.code;
   if (record.threads > 0) {
     json["threads"] = record.threads;
@@ -58,7 +62,7 @@ Json to_json(const std::vector<SeedResult>& seeds) {
 RunRecord read_record(const std::string& path, const Json& json) {
   const JsonObject object(path, kRun, "run", json,
                           {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files", "code",
-                           "threads", "waited_share"});
+                           "threads", "waited_share", "whole_run"});
   RunRecord record;
   record.id = object.text("id");
   record.started_at = object.text("started_at");

@@ -2,6 +2,7 @@
 // the complete scenario.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,22 @@ struct SeedResult {
   double perplexity = 0;  // on the validation sequences
 };
 
+/// All of a run that was started again, of whose later rounds the report has the times and bytes.
+struct WholeRun {
+  std::int64_t restarts = 0;
+  double wall_clock_s = 0;  // from the first beginning to the end, pauses included
+  /// Time from the last checkpoint before each loss until the rounds went on: steps that were done again, the
+  /// wait, and the start of the processes.
+  double lost_s = 0;
+};
+
 struct RunRecord {
   std::string id;          // random and unique to the run
   std::string started_at;  // UTC, ISO 8601
   bool paced = false;      // compute operations slept for the step times of the scenario
   bool in_turn = false;    // one process did the work of all sites in turn
   bool whole = true;       // false: the run was resumed, and the report covers only its last rounds
+  std::optional<WholeRun> all = std::nullopt;  // if it was resumed, and its history is known
   ScenarioSource source;
   /// Settings of the run, as for --set, whose defaults depend on the method and on the version of fomoe.
   std::vector<std::string> settings;

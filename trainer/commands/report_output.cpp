@@ -75,6 +75,7 @@ void write_report(const std::string& output, const RunRequest& request, const Tr
   record.code = code_version();
   record.threads = result.threads;
   record.waited_share = result.waited_share;
+  record.all = result.all;
   const std::string json = scenario::run_report_json(result.report, request.scenario, record);
   std::string kept = kept_report(request);
   try {
@@ -85,6 +86,9 @@ void write_report(const std::string& output, const RunRequest& request, const Tr
   }
   if (output.empty()) {
     print_summary(result.report, request.scenario);
+    if (record.all)
+      std::printf("  the whole run, with %lld restarts, took %.1f s, of which %.1f s were lost\n",
+                  static_cast<long long>(record.all->restarts), record.all->wall_clock_s, record.all->lost_s);
     if (!record.seeds.empty()) print_seeds(record.seeds);
   } else {
     write_output(output, json, kept);

@@ -102,4 +102,12 @@ void check_parts(const costmodel::Scenario& scenario, const costmodel::Plan& pla
   }
 }
 
+void check_world(int started, int processes, int sites) {
+  if (started == processes) return;
+  throw UsageError("WORLD_SIZE: got " + std::to_string(started) +
+                   " processes; expected one process for each GPU of the scenario's " +
+                   std::to_string(sites) + " sites, which is " + std::to_string(processes) +
+                   "; for example fomoe-train run S.toml --local");
+}
+
 }  // namespace fomoe::trainer

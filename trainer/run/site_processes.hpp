@@ -15,6 +15,9 @@ std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool pa
 /// The names of all processes in errors, by rank: the site's name, with a number if the site has several.
 std::vector<std::string> process_names(const costmodel::Scenario& scenario, const std::vector<int>& counts);
 
+/// Throws UsageError if another number of processes was started (WORLD_SIZE) than the sites have together.
+void check_world(int started, int processes, int sites);
+
 /// Throws UsageError if a process would have no sequence, or if the plan sends gradients while a backward
 /// pass continues, which is not supported for sites with several processes.
 void check_parts(const costmodel::Scenario& scenario, const costmodel::Plan& plan,

@@ -9,13 +9,10 @@
 #include <limits>
 #include <numeric>
 #include <ostream>
-#include <set>
-#include <sstream>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/plan/method.hpp"
-#include "costmodel/plan/site_shares.hpp"
 #include "costmodel/timeline/round_timeline.hpp"
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/atomic_file.hpp"
@@ -31,6 +28,7 @@
 #include "trainer/run/rejoining.hpp"
 #include "trainer/run/router_figures.hpp"
 #include "trainer/run/run_data.hpp"
+#include "trainer/run/run_history.hpp"
 #include "trainer/run/run_log.hpp"
 #include "trainer/run/site_processes.hpp"
 #include "trainer/run/starting_point.hpp"
@@ -66,6 +64,7 @@ class Run {
         absent_(plan_),
         options_(training_options(request)),
         data_(scenario_, request.settings, plan_),
+        history_(request.launch && request.launch->rank != 0 ? "" : request.checkpoints),
         log_(path_of_rank(request.log, request.launch ? request.launch->rank : 0), progress) {
     // Checked before any process waits for another one.
     check_checkpoints(request, plan_);
@@ -127,6 +126,7 @@ class Run {
     if (rendezvous_) rendezvous_->start_together();
     request_.all_present();
     executor_->zero_clock();
+    history_.begins(first_round_);
     reset_peak_memory(options_.device.is_cuda());
     const std::int64_t first_step = steps_done();
     Losses losses;
@@ -162,6 +162,7 @@ class Run {
   void save(std::int64_t done) {
     executor_->open_shards();
     if (leads_site()) checkpoints_->save(*executor_, done);
+    history_.saved();
     executor_->close_shards();
     if (leads_site() && done < plan_.rounds && drops()) let_sites_join();
   }
@@ -197,12 +198,7 @@ class Run {
     }
     const std::vector<int> counts = processes_of_sites(scenario_, request_.paced);
     const int processes = std::accumulate(counts.begin(), counts.end(), 0);
-    if (request_.launch->world != processes) {
-      throw UsageError("WORLD_SIZE: got " + std::to_string(request_.launch->world) +
-                       " processes; expected one process for each GPU of the scenario's " +
-                       std::to_string(scenario_.sites()) + " sites, which is " + std::to_string(processes) +
-                       "; for example fomoe-train run S.toml --local");
-    }
+    check_world(request_.launch->world, processes, scenario_.sites());
     std::optional<LostSites> lost;
     if (request_.settings.on_lost_site != "stop") lost = LostSites{request_.settings.lost_site_timeout_s};
     if (drops()) {
@@ -348,14 +344,17 @@ class Run {
     if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
     context.validation_sequences = data_.batches.validation_sequences();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
+    TrainingResult result;
+    result.report = measured_report(scenario_, plan_, all, intervals, context);
+    result.first_round = first_round_;
     // In turn, sites do not work at the same time, so there is no timeline of a round to draw.
-    const std::string round =
-        context.in_turn ? ""
-                        : scenario::to_json(costmodel::round_timeline(plan_, intervals.around_middle()),
-                                            plan_, scenario_.platform)
-                              .dump();
-    return TrainingResult{measured_report(scenario_, plan_, all, intervals, context), first_round_, round,
-                          validation_json(scenario_, plan_, all, context)};
+    if (!context.in_turn)
+      result.round_timeline = scenario::to_json(costmodel::round_timeline(plan_, intervals.around_middle()),
+                                                plan_, scenario_.platform)
+                                  .dump();
+    result.validation = validation_json(scenario_, plan_, all, context);
+    result.all = history_.ended();
+    return result;
   }
 
   const RunRequest& request_;
@@ -367,6 +366,7 @@ class Run {
   WholeModel initial_;  // trainer.initial_weights; without tensors: not given
   Digest digest_;       // what determines the weights
   RunData data_;
+  RunHistory history_;
   RunLog log_;
   std::optional<Rendezvous> rendezvous_;
   std::unique_ptr<SiteRanks> ranks_;  // of a site with several processes

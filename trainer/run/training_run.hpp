@@ -7,6 +7,7 @@
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
+#include "experiments/results/run_record.hpp"
 #include "experiments/scenario/trainer_section.hpp"
 #include "trainer/execution/executor.hpp"
 #include "trainer/rendezvous/rendezvous.hpp"
@@ -40,7 +41,8 @@ struct TrainingResult {
   std::string validation;        // JSON, see validation_json(); empty: no validation
   int threads = 0;               // CPU threads of this process
   double waited_share = 0;       // share of the time in which they wanted a core and had none
-  std::string log_problem = {};  // why lines of the log are missing; empty: none are
+  std::optional<scenario::WholeRun> all = std::nullopt;  // see scenario::RunRecord
+  std::string log_problem = {};                          // why lines of the log are missing; empty: none are
 };
 
 /// Runs the training. Returns the report at rank 0 or in turn, and nothing at other ranks. Messages and

@@ -81,6 +81,26 @@ TEST_CASE("a log has one run: a new run replaces it, and a resumed one drops wha
   CHECK(each_once(steps_in(log)));
 }
 
+TEST_CASE("a run that was killed and resumed: the report states the whole run, and what was lost") {
+  const Folder folder;
+  const auto command = [&](const char* tokens) {
+    return train({std::string("workload.tokens=") + tokens, "platform.sites=2"},
+                 {"--in-turn", "--checkpoints", folder / "run", "--resume", "--output", folder / "r.json"});
+  };
+  // Two rounds that end are as good as a kill after the second checkpoint.
+  REQUIRE(run(command("131072")).status == 0);
+  CHECK_FALSE(json::parse(content(folder / "r.json"))["run"].contains("whole_run"));
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  REQUIRE(run(command("262144")).status == 0);
+  const json report = json::parse(content(folder / "r.json"));
+  CHECK(report["run"]["whole"] == false);
+  const json& whole = report["run"]["whole_run"];
+  CHECK(whole["restarts"] == 1);
+  CHECK(whole["lost_s"].get<double>() >= 2);
+  CHECK(whole["wall_clock_s"].get<double>() >
+        report["wall_clock_s"].get<double>() + whole["lost_s"].get<double>());
+}
+
 TEST_CASE("evaluate refuses sequences on which the model was trained, also after an export") {
   const Folder folder;
   std::vector<std::string> settings = kTwoRounds;
