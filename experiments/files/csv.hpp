@@ -1,7 +1,7 @@
 // Reads CSV files with a fixed header; all CSV inputs use it.
 #pragma once
 #include <cstddef>
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +35,7 @@ class CsvFile {
  private:
   std::string path_;
   CsvForm form_;
-  std::ifstream file_;
+  std::istringstream file_;
   int line_ = 1;
   std::size_t columns_ = 0;
   std::vector<std::string> cells_;

@@ -30,10 +30,13 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 53;
 using Header = nlohmann::json;
 
 Header read_header(const std::string& path) {
+  if (const std::string special = special_file(path); !special.empty())
+    refuse(path, special, "a regular file");
   std::ifstream file(path, std::ios::binary);
   std::array<unsigned char, 8> bytes{};
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), bytes.size()))
-    refuse(path, "a file of less than 8 bytes", "8 bytes with the length of a header");
+  file.read(reinterpret_cast<char*>(bytes.data()), bytes.size());
+  if (file.bad()) refuse(path, "an error while its header was read", "a file that can be read");
+  if (!file) refuse(path, "a file of less than 8 bytes", "8 bytes with the length of a header");
   std::uint64_t length = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8U | bytes[i];
   if (length < 2 || length > kLargestHeader)
@@ -41,6 +44,7 @@ Header read_header(const std::string& path) {
            fmt::format("a header of 2 to {} bytes", kLargestHeader));
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
+  if (file.bad()) refuse(path, "an error while its header was read", "a file that can be read");
   if (static_cast<std::uint64_t>(file.gcount()) != length)
     refuse(path, fmt::format("{} bytes of a header of {}", file.gcount(), length), "the whole header");
   if (const std::string excess = excess_in_sorted_json(text); !excess.empty())

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -13,6 +11,7 @@
 
 #include "platforms/support/child.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 #include "sim/fluid/simgrid_engine.hpp"
 #include "sim/fluid/simgrid_version.hpp"
 
@@ -93,10 +92,7 @@ std::string in_one_line(const std::string& message) {
              : chosen;
 }
 
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string contents(const std::string& path) { return whole_file(path).value_or(""); }
 
 // Replaces comments by spaces, but keeps their line ends.
 std::string without_comments(std::string text) {
