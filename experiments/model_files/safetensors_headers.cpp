@@ -12,6 +12,7 @@
 
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/nesting.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
@@ -32,6 +33,7 @@ using Header = nlohmann::json;
 Header read_header(const std::string& path) {
   if (const std::string special = special_file(path); !special.empty())
     refuse(path, special, "a regular file");
+  note_input(path);
   std::ifstream file(path, std::ios::binary);
   std::array<unsigned char, 8> bytes{};
   file.read(reinterpret_cast<char*>(bytes.data()), bytes.size());

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "platforms/support/descriptor.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe {
@@ -85,6 +86,7 @@ std::optional<std::string> whole_file(const std::string& path) {
   if (given_stream(path, status)) return stream(file.get(), path);
   if (const std::string special = kind_of(status); !special.empty())
     refuse(path, special, "a regular file", "a copy of its content in a file");
+  note_input(path);
   return read_to_end(file.get(), path);
 }
 
