@@ -11,7 +11,7 @@ namespace fomoe::scenario {
 std::string links_csv(const costmodel::Plan& plan, const platforms::Platform& platform,
                       const costmodel::Timeline& timeline) {
   constexpr int kBins = 200;
-  const double bin_s = timeline.round_end_s.empty() ? 0 : timeline.round_end_s.back() / kBins;
+  const double bin_s = costmodel::end_of(timeline) / kBins;
   std::string text = "time_s,link,bytes_per_s,share\n";
   for (const costmodel::LinkUsage& link : costmodel::link_usage(plan, platform, timeline, kBins)) {
     for (int bin = 0; bin < kBins; ++bin) {

@@ -43,6 +43,7 @@ std::string human_time(double seconds) {
   if (seconds < 2 * 86400) return split(seconds, 3600, 60, "h", "min");
   return split(seconds, 86400, 3600, "d", "h");
 }
+  if (seconds > 86400e6) return fmt::format("{:.4g} d", seconds / 86400);  // hours do not matter
 
 std::string human_bytes(double bytes) { return scaled(bytes, {"", "k", "M", "G", "T", "P", "E"}, "B"); }
 
