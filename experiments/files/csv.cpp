@@ -68,6 +68,9 @@ bool CsvFile::next() {
   for (std::string line; std::getline(file_, line);) {
     ++line_;
     if (trimmed(line).empty()) continue;
+    if (line.size() > kLongestRow)
+      fail(place(), "row", fmt::format("{} bytes", line.size()), fmt::format("at most {} bytes", kLongestRow),
+           form_.example_row);
     cells_ = csv_cells(line);
     if (cells_.size() != columns_) {
       fail(place(), "row", fmt::format("{} cells", cells_.size()), fmt::format("{} cells", columns_),

@@ -8,6 +8,8 @@
 
 namespace fomoe::scenario {
 
+inline constexpr std::size_t kLongestRow = 1 << 20;  // bytes; longer ones are refused
+
 /// Splits a line into cells (RFC 4180). A quoted cell may contain commas, and "" in it stands for a quote.
 /// Spaces around a cell and a carriage return at the end of the line are dropped. If the line has more than
 /// `most` cells, the last cell is the whole remainder of the line including its commas.

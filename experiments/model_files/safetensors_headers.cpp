@@ -49,7 +49,7 @@ Header read_header(const std::string& path) {
   if (file.bad()) refuse(path, "an error while its header was read", "a file that can be read");
   if (static_cast<std::uint64_t>(file.gcount()) != length)
     refuse(path, fmt::format("{} bytes of a header of {}", file.gcount(), length), "the whole header");
-  if (const std::string excess = excess_in_sorted_json(text); !excess.empty())
+  if (const std::string excess = excess_in_sorted_json(text, /*names=*/true); !excess.empty())
     refuse(path, "a header of " + excess, "tensors by their names");
   Header header = Header::parse(text, nullptr, false);
   if (!header.is_object()) refuse(path, "a header that is not a JSON object", "tensors by their names");
@@ -82,7 +82,7 @@ void check_complete(const std::string& folder) {
   const std::filesystem::path index = std::filesystem::path(folder) / "model.safetensors.index.json";
   const std::optional<std::string> text = whole_file(index.string());
   if (!text) return;
-  if (const std::string excess = excess_in_sorted_json(*text); !excess.empty())
+  if (const std::string excess = excess_in_sorted_json(*text, /*names=*/true); !excess.empty())
     refuse(index.string(), excess, "an index with the file of each tensor");
   const Header json = Header::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())

@@ -11,6 +11,7 @@
 
 #include "platforms/support/child.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "platforms/support/whole_file.hpp"
 #include "sim/fluid/simgrid_engine.hpp"
 #include "sim/fluid/simgrid_version.hpp"
@@ -71,7 +72,12 @@ std::string loaded(const std::string& path) {
 double number(std::istream& text) {
   std::string word;
   text >> word;
-  return std::strtod(word.c_str(), nullptr);  // streams do not read hexadecimal floats
+  // As std::hexfloat writes it; streams do not read it, and std::strtod expects the locale's decimal sign.
+  const std::size_t prefix = word.find("0x");
+  double value = 0;
+  if (prefix == std::string::npos) return parse_number<double>(word).value_or(0);  // inf
+  std::from_chars(word.data() + prefix + 2, word.data() + word.size(), value, std::chars_format::hex);
+  return word.front() == '-' ? -value : value;
 }
 
 // Selects the one line of SimGrid's error output that states the error.
