@@ -82,9 +82,8 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
                                                                                 : 1;
   const double half =
       kNormal95 * std::sqrt(of_step * (1 + of_straggler) / steps + std::max(0.0, of_straggler) / decisions);
-  // The normal distribution has no bounds, but neither a step nor a run takes less than no time.
-  list.push_back({"step time variation", "", std::max(0.0, 1 - half), 1 + half,
-                  std::max(0.0, answer_s + compute_change_s(scenario, 1 - half)),
+  list.push_back({"step time variation", "", 1 - half, 1 + half,
+                  answer_s + compute_change_s(scenario, 1 - half),
                   answer_s + compute_change_s(scenario, 1 + half), "closed-form",
                   "the mean of the drawn steps of one run ÷ the expected mean; an upper bound"});
 }
@@ -99,7 +98,7 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   if (!(latencies > 0)) return;  // compute hides all latencies
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
   list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,
-                  std::max(0.0, answer_s - latencies * half_s), answer_s + latencies * half_s, "closed-form",
+                  answer_s - latencies * half_s, answer_s + latencies * half_s, "closed-form",
                   "the mean jitter of all latencies that a run waits for; an upper bound"});
 }
 
@@ -139,7 +138,7 @@ Interval95 in_quadrature(const std::vector<Uncertainty>& list, double answer_s) 
     below += std::pow(std::max(0.0, answer_s - std::min(input.wall_clock_low_s, input.wall_clock_high_s)), 2);
     above += std::pow(std::max(0.0, std::max(input.wall_clock_low_s, input.wall_clock_high_s) - answer_s), 2);
   }
-  return {std::max(0.0, answer_s - std::sqrt(below)), answer_s + std::sqrt(above)};
+  return {answer_s - std::sqrt(below), answer_s + std::sqrt(above)};
 }
 
 }  // namespace fomoe::costmodel
