@@ -1,6 +1,7 @@
 #include "costmodel/compose/check.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "costmodel/compose/composition.hpp"
@@ -140,6 +141,36 @@ void check_batch_shares(const Scenario& scenario, const Method& method) {
   }
 }
 
+// Each bucket is a call, which is planned and simulated on its own.
+void check_buckets(const Scenario& scenario) {
+  constexpr double kMostCalls = 1e6;
+  const std::int64_t bucket_bytes = scenario.strategy.bucket_bytes;
+  if (bucket_bytes == 0) return;
+  const double bytes = static_cast<double>(count_parameters(scenario.model).total()) *
+                       scenario.strategy.wire.bytes_per_element();
+  const double calls = bytes / static_cast<double>(bucket_bytes);
+  if (calls <= kMostCalls) return;
+  const auto least_kb = static_cast<std::int64_t>(std::ceil(bytes / kMostCalls / 1000));
+  throw InputError(
+      "strategy.bucket_bytes",
+      std::to_string(bucket_bytes) + " bytes, which cut the " + std::to_string(std::llround(bytes / 1e6)) +
+          " MB of this model into " + std::to_string(std::llround(calls / 1e6)) + " million calls",
+      "buckets that make at most a million calls, of " + std::to_string(least_kb) + " kB or more",
+      "bucket_bytes = \"" + std::to_string(std::max<std::int64_t>(least_kb / 1000 + 1, 25)) + "MB\"");
+}
+
+// The simulation takes a link of less than a byte in a week for one that is down.
+void check_rates(const Scenario& scenario) {
+  constexpr double kLeast_bytes_per_s = 1e-5;
+  const double share = scenario.network.bandwidth_efficiency * free_share(scenario.network);
+  for (const platforms::Site& site : scenario.platform.sites) {
+    if (share * std::min(site.uplink_bytes_per_s, site.downlink_bytes_per_s) >= kLeast_bytes_per_s) continue;
+    throw InputError("network_model.bandwidth_efficiency",
+                     "a rate of less than 1e-5 bytes per second of payload at site " + site.name,
+                     "shares of the links' rates that leave some of them", "bandwidth_efficiency = 0.95");
+  }
+}
+
 // Runs a check for the first site, or for each site if they differ; the message then names the site.
 template <class Check>
 void check_each_site(const Scenario& scenario, const Check& check_site) {
@@ -168,6 +199,8 @@ void check(const Scenario& scenario) {
   check_each_site(scenario, [&](int site) { check_site_gpus(AtSite(scenario, site)); });
   check_overlapping(scenario, *method);
   check_compression(scenario, *method);
+  check_buckets(scenario);
+  check_rates(scenario);
   check_affinity(scenario, *method);
   if (has_axis(*method, "gossip_peers") &&
       scenario.strategy.gossip_peers > std::max(1, scenario.sites() - 1)) {

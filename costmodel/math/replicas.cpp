@@ -33,6 +33,7 @@ Spread spread_of(std::vector<double> values) {
   spread.p50 = quantile(values, 0.5);
   spread.p95 = quantile(values, 0.95);
   spread.mean_low = spread.mean - half;
+  if (values.front() >= 0) spread.mean_low = std::max(0.0, spread.mean_low);  // times, money
   spread.mean_high = spread.mean + half;
   return spread;
 }

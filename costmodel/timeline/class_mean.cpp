@@ -113,7 +113,8 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   const std::size_t executed = timeline.rounds.size(), last = executed - 3;
   const std::size_t first = round_class.identical ? last - 1 : executed / 4;
   const auto steady_rounds = static_cast<double>(last - first);
-  const std::vector<double>& ends = timeline.round_end_s;
+  std::vector<double> ends = timeline.round_end_s;
+  std::sort(ends.begin(), ends.end());  // a fast site may end a round before a slow one ends an earlier round
   const std::vector<double> communication = communication_by_round(plan, timeline);
   const auto count = static_cast<double>(round_class.count);
 
@@ -160,7 +161,8 @@ ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClas
   const auto window = static_cast<double>(executed - first);
   const std::vector<double>& ends = timeline.round_end_s;
   const std::vector<double> communication = communication_by_round(plan, timeline);
-  const double mean_s = (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
+  const double end_s = end_of(timeline);
+  const double mean_s = (end_s - (first == 0 ? 0.0 : ends[first - 1])) / window;
   const bool starts_run = timeline.rounds.front() == 0;
 
   ClassMean means;
@@ -170,8 +172,8 @@ ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClas
     means.variance_s2 = variance_of_missing(sample_s, missing);
     means.sampled_rounds = sample_s.size();
   }
-  means.total_s = sampled && !starts_run ? static_cast<double>(round_class.count) * mean_s
-                                         : ends.back() + missing * mean_s;
+  means.total_s =
+      sampled && !starts_run ? static_cast<double>(round_class.count) * mean_s : end_s + missing * mean_s;
   for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
   for (const SiteSpans& site : spans_by_site(plan, sites, timeline, first, executed)) {
     means.compute_s.push_back(site.compute_s() / window);

@@ -77,7 +77,11 @@ class Walk {
 std::vector<CriticalStep> critical_path(const Plan& plan, const std::vector<SiteReport>& sites,
                                         const Timeline& timeline, std::size_t position) {
   const Walk walk(plan, timeline);
-  const double begin_s = position == 0 ? 0 : timeline.round_end_s[position - 1];
+  // The last end of a round before its own, which need not be that of the round before it (end_of()).
+  double begin_s = 0;
+  for (const double end_s : timeline.round_end_s) {
+    if (end_s < timeline.round_end_s[position]) begin_s = std::max(begin_s, end_s);
+  }
   std::vector<CriticalStep> steps;
   // Operations without duration may lead back to each other: the path has each interval once.
   std::set<const Interval*> seen;

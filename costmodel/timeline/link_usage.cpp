@@ -33,7 +33,7 @@ double capacity(const platforms::Platform& platform, const LinkId& id) {
 
 std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& platform,
                                   const Timeline& timeline, int bins) {
-  const double end_s = timeline.round_end_s.empty() ? 0 : timeline.round_end_s.back();
+  const double end_s = end_of(timeline);
   const double bin_s = end_s / bins;
   std::map<LinkId, std::vector<double>> bytes;
   const auto add = [&](const LinkId& id, const FlowRecord& flow) {

@@ -203,7 +203,7 @@ class Totals {
     }
     if (half_s > 1e-6 * report_.wall_clock_s)  // no interval if the sampled rounds did not differ
       report_.wall_clock_interval_s =
-          Interval95{report_.wall_clock_s - half_s, report_.wall_clock_s + half_s};
+          Interval95{std::max(0.0, report_.wall_clock_s - half_s), report_.wall_clock_s + half_s};
   }
 
   /// Sets what follows from the totals.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace fomoe::costmodel {
@@ -31,10 +32,17 @@ void add_name(std::string& names, const std::string& name) {
 RoundTimeline round_timeline(const Plan& plan, const Timeline& timeline) {
   RoundTimeline shown;
   if (timeline.rounds.empty()) return shown;
-  const std::size_t middle = timeline.rounds.size() / 2;
-  const double begin_s = middle == 0 ? 0 : timeline.round_end_s[middle - 1];
-  shown.round = timeline.rounds[middle];
-  shown.duration_s = timeline.round_end_s[middle] - begin_s;
+  // Without synchronisation a fast site's round may end before an earlier round of a slow site. The time of a
+  // round is that since the end before its own.
+  const std::vector<double>& ends = timeline.round_end_s;
+  std::vector<std::size_t> by_end(ends.size());
+  std::iota(by_end.begin(), by_end.end(), std::size_t{0});
+  std::stable_sort(by_end.begin(), by_end.end(),
+                   [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
+  const std::size_t middle = by_end.size() / 2;
+  const double begin_s = middle == 0 ? 0 : ends[by_end[middle - 1]];
+  shown.round = timeline.rounds[by_end[middle]];
+  shown.duration_s = ends[by_end[middle]] - begin_s;
   shown.resolution_s = shown.duration_s / kResolution;
   const auto nodes = static_cast<std::int32_t>(plan.nodes.size());
   shown.left_out_nodes = std::max(0, nodes - kMostNodes);

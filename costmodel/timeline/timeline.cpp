@@ -4,6 +4,11 @@
 
 namespace fomoe::costmodel {
 
+double end_of(const Timeline& timeline) {
+  const std::vector<double>& ends = timeline.round_end_s;
+  return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());
+}
+
 Timeline concatenated(const std::vector<Timeline>& timelines) {
   Timeline all;
   double start_s = 0;
@@ -33,7 +38,7 @@ Timeline concatenated(const std::vector<Timeline>& timelines) {
     all.missed_rounds.resize(std::max(all.missed_rounds.size(), part.missed_rounds.size()));
     for (std::size_t n = 0; n < part.missed_rounds.size(); ++n) all.missed_rounds[n] += part.missed_rounds[n];
     all.repeated_rounds += part.repeated_rounds;
-    if (!all.round_end_s.empty()) start_s = all.round_end_s.back();
+    start_s = end_of(all);
   }
   return all;
 }

@@ -72,6 +72,10 @@ struct Timeline {
   std::int64_t repeated_rounds = 0;  // rounds that were executed again after a failure
 };
 
+/// When the last of the rounds ends. That need not be the last one in order: without synchronisation, a fast
+/// site is ahead. 0 without rounds.
+double end_of(const Timeline& timeline);
+
 /// Joins the timelines, each as if it began when the previous one ended.
 Timeline concatenated(const std::vector<Timeline>& timelines);
 

@@ -12,6 +12,7 @@
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/each_path.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 
@@ -39,7 +40,8 @@ const Envelope& envelope() {
       if (quantity == "method") {
         out.methods.push_back(low);
       } else {
-        out.ranges[quantity] = {std::stod(low), std::stod(line.substr(second + 1))};
+        out.ranges[quantity] = {parse_number<double>(low).value(),
+                                parse_number<double>(line.substr(second + 1)).value()};
       }
     }
     return out;
@@ -182,9 +184,12 @@ std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario) {
     std::vector<std::string> row;
     for (std::string cell; std::getline(cells, cell, ',');) row.push_back(cell);
     if (row.size() != 6 || row[0] != terms || row[1] != latencies) continue;
-    return Accuracy{in_words(terms),         latencies,
-                    std::stoi(row[2]),       std::stod(row[3]) / 100,
-                    std::stod(row[4]) / 100, std::stod(row[5]) / 100};
+    return Accuracy{in_words(terms),
+                    latencies,
+                    std::stoi(row[2]),
+                    parse_number<double>(row[3]).value() / 100,
+                    parse_number<double>(row[4]).value() / 100,
+                    parse_number<double>(row[5]).value() / 100};
   }
   return std::nullopt;
 }

@@ -5,8 +5,9 @@
 
 namespace fomoe::scenario {
 
-/// Throws std::runtime_error if stdout cannot be written.
-void write_answer(std::string_view text);
+/// Control characters, which names may contain, are written as in "\u001b". Throws std::runtime_error if
+/// stdout cannot be written.
+void write_answer(std::string_view answer);
 
 /// Captures answers instead of printing them while the object lives. Only one such object may exist at a
 /// time.

@@ -12,6 +12,7 @@
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::commands {
@@ -140,6 +141,7 @@ Output::Output(const std::string& option, const std::string& path, const std::ve
         "mkdir -p {}",
         option, path_, folder.string()));
   }
+  claim_output(option, path_);
 }
 
 void Output::write(const std::string& text) const {

@@ -46,8 +46,8 @@ void warn_about(const costmodel::Scenario& scenario);
 /// file.
 class Output {
  public:
-  /// Throws UsageError for other extensions than `extensions` and for a folder that does not exist, before
-  /// any work is done.
+  /// Throws UsageError for other extensions than `extensions`, for a folder that does not exist, and for a
+  /// file that is also an input or another output of the command, before any work is done.
   Output(const std::string& option, const std::string& path, const std::vector<std::string>& extensions);
   [[nodiscard]] bool for_people() const { return path_.empty(); }
   [[nodiscard]] bool csv() const { return path_.ends_with(".csv"); }

@@ -10,6 +10,7 @@
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/file_claims.hpp"
 
 namespace fomoe::commands {
 
@@ -125,6 +126,7 @@ void run_reproduce(const Arguments& arguments) {
                                        answer(*experiment, figure, assumptions)));
     if (folder.empty()) continue;
     const std::string base = (std::filesystem::path(folder) / experiment->id).string();
+    for (const char* extension : {".csv", ".json"}) claim_output("--output", base + extension);
     write_file(base + ".csv", figures::csv_text(figure));
     write_file(base + ".json", figures::json_text(*experiment, figure, assumptions.stated()));
     message(fmt::format("wrote {}.csv and .json", base));

@@ -5,6 +5,7 @@
 #include "experiments/cli/options.hpp"
 #include "experiments/files/xml_loader.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "sim/xml/xml_platform.hpp"
 
 namespace fomoe::commands {
@@ -29,6 +30,7 @@ void print_help() {
 }  // namespace
 
 void run(const Arguments& arguments) {
+  const FileClaims claims;
   scenario::use_xml_platform_loader(sim::read_xml_platform);
   if (arguments.empty()) throw UsageError("expected a command; see fomoe --help");
   const std::string& name = arguments.front();

@@ -17,6 +17,7 @@
 #include "experiments/sweep/rows.hpp"
 #include "experiments/sweep/unchanged.hpp"
 #include "experiments/text/plot.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
@@ -88,9 +89,33 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
     message(
         "--resume has no effect: computing all rows by the closed form is faster than reading earlier rows");
   if (path == "-" || !simulated) return {};
+  using InFile = sweep::Journal::Found;
   std::optional<sweep::Journal> journal(std::in_place, path + ".partial",
                                         sweep::identity_of(request, options));
-  if (resume && journal->found() == sweep::Journal::Found::other) {
+  const InFile found = journal->found();
+  if (found == InFile::foreign)
+    throw UsageError(fmt::format(
+        "--output: got {0}, beside which {0}.partial is no journal of a sweep, but another file or a "
+        "link; expected a name whose journal replaces nothing; for example --output "
+        "another.csv",
+        path));
+  if (!resume && found == InFile::other)
+    throw UsageError(
+        fmt::format("--output: got {0}, beside which {0}.partial has the rows of another interrupted sweep, "
+                    "which would be "
+                    "discarded; expected another file, or no journal; for example rm {0}.partial",
+                    path));
+  if (!resume && found == InFile::same) {
+    const std::uint64_t rows = journal->stored_rows(request.begin);
+    if (rows > 0)
+      throw UsageError(fmt::format(
+          "--output: got {0}, beside which {0}.partial has {1} of {2} rows of this sweep, which was "
+          "interrupted "
+          "and would begin anew; expected --resume to continue, or rm {0}.partial; for example --output {0} "
+          "--resume",
+          path, rows, request.end - request.begin));
+  }
+  if (found == InFile::other) {
     throw UsageError(fmt::format(
         "--resume: got {}.partial, which belongs to another sweep; expected rows of the same program, "
         "scenario files, values and options; for example another --output, or no --resume",
@@ -190,6 +215,7 @@ void run_sweep(const Arguments& arguments) {
   const std::string path = (*values)["output"].as<std::string>();
   // Rejects a path that cannot be written before any work is done.
   (void)Output("--output", path, {".csv", ".json"});
+  if (path != "-") claim_output("the journal of --output", path + ".partial");
   Engine engine = read_engine(*values);
   engine.options.most_flows = kMostFlows;
   const int jobs = read_jobs(*values);

@@ -10,6 +10,7 @@
 #include "costmodel/methods/all.hpp"
 #include "experiments/explore/controls.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::explore {
 
@@ -29,11 +30,11 @@ struct Step {
 };
 Step step(double value) {
   const std::string text = fmt::format("{:.4g}", value);
-  return {text, std::stod(text)};
+  return {text, parse_number<double>(text).value()};
 }
 
 /// Six digits are enough to draw and to compare, and keep the page small.
-Json rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+Json rounded(double value) { return parse_number<double>(fmt::format("{:.6g}", value)).value(); }
 
 class Grid {
  public:

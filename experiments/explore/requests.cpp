@@ -9,6 +9,7 @@ namespace fomoe::explore {
 
 namespace {
 
+constexpr auto kFormulaLimit = std::chrono::seconds(10);
 constexpr std::size_t kMostResults = 5;  // four pins and the present settings
 
 Reply json_reply(const Json& json, int status = 200) {
@@ -79,15 +80,19 @@ Answer post(const Service& service, const std::string& name, const std::string& 
     return [overrides, make] { return guarded(overrides, [&] { return json_reply(make(overrides)); }); };
   };
   if (name == "formula")
-    return {reply([&](const auto& all) { return formula_answer(question, all); })(), {}, {}};
+    return {{},
+            reply([&question](const auto& all) { return formula_answer(question, all); }),
+            "formula " + page,
+            kFormulaLimit};
   if (name == "toml") {
-    return {reply([&](const auto& all) {
+    return {{},
+            reply([&question](const auto& all) {
               read(question, all);  // a file that no command would read is not offered
               return Json{{"toml", toml_of(question, all)},
                           {"name", std::filesystem::path(question.path).filename().string()}};
-            })(),
+            }),
             {},
-            {}};
+            kFormulaLimit};
   }
   if (name == "compare")
     return {{},

@@ -1,5 +1,6 @@
 // What the server answers: a pure function of the request, apart from the scenario's files.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,10 +28,12 @@ struct Reply {
 
 /// An answer that takes longer is `work` for a child process, so that other requests need not wait. If `slot`
 /// is not empty, new work ends older work of the same slot, whose answer nobody waits for.
+/// Work that takes longer than `limit` is ended.
 struct Answer {
   Reply now;
   std::function<Reply()> work = {};
   std::string slot = {};
+  std::chrono::seconds limit = std::chrono::minutes(10);
 };
 
 /// Everything that the answers depend on.
@@ -47,6 +50,7 @@ struct Service {
 ///   formula   formula_answer()       simulate   simulation_answer()    toml     {toml, name}
 ///   compare   comparison_answer()    report     the page of `fomoe report`, for {"results": [{name,
 ///   settings}]}
+/// All of them are computed by child processes, since there are scenarios whose formula takes for ever.
 /// Mistakes in settings give status 422 and {"mistakes": [{key, text}]}. Requests without the token or with
 /// a foreign Host or Origin get 403, and nothing else is told about them.
 Answer answer_to(const Service& service, const Request& request);

@@ -10,6 +10,7 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <csignal>
+#include <list>
 #include <map>
 #include <memory>
 
@@ -27,6 +28,8 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(60);  // for a browser that is silent
 constexpr std::uint64_t kMostBody = 1 << 20;
 constexpr std::size_t kMostChildren = 8;
+constexpr std::size_t kMostConnections = 64;
+constexpr auto kPause = std::chrono::milliseconds(200);  // after a connection that could not be accepted
 
 using Respond = std::function<void(const Reply&)>;
 using Answers = std::function<Answer(const Request&)>;
@@ -87,7 +90,8 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  void start(const std::function<Reply()>& work, const std::string& slot, Respond respond) {
+  void start(const Answer& answer, Respond respond) {
+    const std::string& slot = answer.slot;
     for (const auto& [pid, child] : running_) {
       if (!slot.empty() && child->slot == slot) {
         child->superseded = true;
@@ -101,13 +105,19 @@ class Children {
     const pid_t pid = fork();
     if (pid == 0) {
       reader.reset();
-      work_in_child(work, writer.get());
+      work_in_child(answer.work, writer.get());
     }
     writer.reset();
     if (pid < 0) return respond({503, "text/plain", "no further process can be started\n"});
     setpgid(pid, pid);  // in both processes, since either may be first
     auto child = std::make_shared<Child>(context_, reader.release(), slot, std::move(respond));
     running_[pid] = child;
+    child->timer.expires_after(answer.limit);
+    child->timer.async_wait([pid, child, limit = answer.limit](beast::error_code stopped) {
+      if (stopped || child->ended) return;
+      child->over = fmt::format("this took more than {} s and was ended", limit.count());
+      kill(-pid, SIGKILL);
+    });
     asio::async_read(child->pipe, asio::dynamic_buffer(child->text),
                      [this, pid, child](beast::error_code, std::size_t) { finish(pid, *child); });
   }
@@ -115,10 +125,12 @@ class Children {
  private:
   struct Child {
     Child(asio::io_context& context, int descriptor, std::string in_slot, Respond then)
-        : pipe(context, descriptor), slot(std::move(in_slot)), respond(std::move(then)) {}
+        : pipe(context, descriptor), timer(context), slot(std::move(in_slot)), respond(std::move(then)) {}
     asio::posix::stream_descriptor pipe;
+    asio::steady_timer timer;
     std::string slot, text;
-    bool superseded = false;
+    std::string over;  // why it was ended before it had answered; empty if it was not
+    bool superseded = false, ended = false;
     Respond respond;
   };
 
@@ -131,15 +143,23 @@ class Children {
 
   void finish(pid_t pid, Child& child) {
     running_.erase(pid);
+    child.ended = true;
+    child.timer.cancel();
     int status = 0;
     waitpid(pid, &status, 0);
     if (child.superseded) return child.respond({409, "text/plain", "a newer request replaced this one\n"});
+    const auto mistake = [&](int number, const std::string& text) {
+      child.respond({number, "application/json",
+                     fmt::format(R"({{"mistakes": [{{"key": "", "text": "{}"}}]}})", text)});
+    };
+    if (!child.over.empty()) return mistake(422, child.over);
+    Reply reply;
     try {
-      child.respond(unpacked(child.text));
+      reply = unpacked(child.text);
     } catch (const std::exception&) {
-      child.respond({500, "application/json",
-                     R"({"mistakes": [{"key": "", "text": "the simulation ended unexpectedly"}]})"});
+      return mistake(500, "the simulation ended unexpectedly");
     }
+    child.respond(reply);
   }
 
   asio::io_context& context_;
@@ -152,12 +172,21 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(tcp::socket socket, const Answers& answers, Children& children)
       : stream_(std::move(socket)), answers_(answers), children_(children) {}
 
+  /// Whether it waits for a request.
+  [[nodiscard]] bool idle() const { return idle_; }
+  void close() {
+    beast::error_code ignored;
+    stream_.socket().close(ignored);
+  }
+
   void read() {
+    idle_ = true;
     parser_.emplace();
     parser_->body_limit(kMostBody);
     stream_.expires_after(kPatience);
     http::async_read(stream_, buffer_, *parser_,
                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                       self->idle_ = false;
                        if (!error) self->handle(self->parser_->release());
                      });
   }
@@ -180,7 +209,7 @@ class Session : public std::enable_shared_from_this<Session> {
     const auto respond = [self = shared_from_this(), keep](const Reply& reply) { self->write(reply, keep); };
     if (!answer.work) return respond(answer.now);
     stream_.expires_never();
-    children_.start(answer.work, answer.slot, respond);
+    children_.start(answer, respond);
   }
 
   void write(const Reply& reply, bool keep) {
@@ -213,6 +242,7 @@ class Session : public std::enable_shared_from_this<Session> {
   http::response<http::string_body> response_;
   const Answers& answers_;
   Children& children_;
+  bool idle_ = true;
 };
 
 }  // namespace
@@ -223,10 +253,37 @@ struct Server::State {
   asio::signal_set signals{context};
   Children children{context};
 
+  std::list<std::weak_ptr<Session>> sessions;  // the oldest first
+  asio::steady_timer pause{context};
+
+  /// Makes room for a connection: the one that has been silent for longest goes.
+  bool make_room() {
+    sessions.remove_if([](const std::weak_ptr<Session>& session) { return session.expired(); });
+    if (sessions.size() < kMostConnections) return true;
+    for (auto at = sessions.begin(); at != sessions.end(); ++at) {
+      const std::shared_ptr<Session> session = at->lock();
+      if (!session || !session->idle()) continue;
+      session->close();
+      sessions.erase(at);
+      return true;
+    }
+    return false;
+  }
+
   void accept(const Answers& answers) {
     acceptor.async_accept([this, &answers](beast::error_code error, tcp::socket socket) {
-      if (!error) std::make_shared<Session>(std::move(socket), answers, children)->read();
-      accept(answers);
+      if (error == asio::error::operation_aborted) return;
+      if (!error && make_room()) {
+        const auto session = std::make_shared<Session>(std::move(socket), answers, children);
+        sessions.push_back(session);
+        session->read();
+      }
+      if (!error) return accept(answers);
+      // For example, all descriptors are in use: the connection goes on waiting, and so does the server.
+      pause.expires_after(kPause);
+      pause.async_wait([this, &answers](beast::error_code stopped) {
+        if (!stopped) accept(answers);
+      });
     });
   }
 };

@@ -7,6 +7,7 @@
 
 #include "costmodel/math/replicas.hpp"
 #include "experiments/figures/perplexity_figures.hpp"
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::figures {
 namespace {
@@ -16,7 +17,9 @@ struct Size {
   friend auto operator<=>(const Size&, const Size&) = default;
 };
 
-double rate_of(const Setting& setting) { return std::stod(setting.others.at("trainer.learning_rate")); }
+double rate_of(const Setting& setting) {
+  return parse_number<double>(setting.others.at("trainer.learning_rate")).value();
+}
 
 bool scaled(const Setting& setting) {
   const auto found = setting.others.find("trainer.rate_transfer");

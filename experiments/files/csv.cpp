@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "experiments/scenario/toml/document.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 
@@ -51,10 +53,12 @@ std::vector<std::string> csv_cells(std::string_view line, std::size_t most) {
 }
 
 CsvFile::CsvFile(const std::string& path, CsvForm form)
-    : path_(path), form_(std::move(form)), file_(path), columns_(csv_cells(form_.header).size()) {
+    : path_(path), form_(std::move(form)), columns_(csv_cells(form_.header).size()) {
+  std::optional<std::string> content = whole_file(path);
+  if (!content) fail(path + ":1", form_.key, "no readable file", form_.what, form_.header);
+  file_.str(*std::move(content));
   std::string line;
-  if (!file_ || !std::getline(file_, line))
-    fail(path + ":1", form_.key, "no readable file", form_.what, form_.header);
+  if (!std::getline(file_, line)) fail(path + ":1", form_.key, "an empty file", form_.what, form_.header);
   if (csv_cells(line) == csv_cells(form_.header)) return;
   if (line.ends_with('\r')) line.pop_back();
   fail(path + ":1", "header", '"' + line + '"', fmt::format("\"{}\"", form_.header), form_.example_row);
@@ -64,6 +68,9 @@ bool CsvFile::next() {
   for (std::string line; std::getline(file_, line);) {
     ++line_;
     if (trimmed(line).empty()) continue;
+    if (line.size() > kLongestRow)
+      fail(place(), "row", fmt::format("{} bytes", line.size()), fmt::format("at most {} bytes", kLongestRow),
+           form_.example_row);
     cells_ = csv_cells(line);
     if (cells_.size() != columns_) {
       fail(place(), "row", fmt::format("{} cells", cells_.size()), fmt::format("{} cells", columns_),

@@ -1,12 +1,14 @@
 // Reads CSV files with a fixed header; all CSV inputs use it.
 #pragma once
 #include <cstddef>
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace fomoe::scenario {
+
+inline constexpr std::size_t kLongestRow = 1 << 20;  // bytes; longer ones are refused
 
 /// Splits a line into cells (RFC 4180). A quoted cell may contain commas, and "" in it stands for a quote.
 /// Spaces around a cell and a carriage return at the end of the line are dropped. If the line has more than
@@ -35,7 +37,7 @@ class CsvFile {
  private:
   std::string path_;
   CsvForm form_;
-  std::ifstream file_;
+  std::istringstream file_;
   int line_ = 1;
   std::size_t columns_ = 0;
   std::vector<std::string> cells_;

@@ -26,6 +26,17 @@ double positive_number(std::string_view cell, const std::string& place, const ch
   return *number;
 }
 
+/// Refuses a number beyond what the quantity can be.
+void check_limits(const std::string& cell, const char* unit, Quantity quantity, const std::string& place,
+                  const char* column, const char* example) {
+  try {
+    (void)parse_quantity(cell + unit, quantity);
+  } catch (const QuantityError& error) {
+    fail(place, column, error.what(), fmt::format("{} that a machine can have", to_string(quantity)),
+         example);
+  }
+}
+
 }  // namespace
 
 MeasuredPaths read_paths_csv(const std::string& path) {
@@ -37,6 +48,8 @@ MeasuredPaths read_paths_csv(const std::string& path) {
         positive_number(file.cell(2), place, "throughput_median_bits_per_s", "4850218610");
     (void)positive_number(file.cell(3), place, "throughput_samples", "1");
     const double round_trip_ms = positive_number(file.cell(4), place, "rtt_median_ms", "1.9");
+    check_limits(file.cell(2), "bps", Quantity::rate, place, "throughput_median_bits_per_s", "4850218610");
+    check_limits(file.cell(4), "ms", Quantity::duration, place, "rtt_median_ms", "1.9");
     const auto pair = std::make_pair(file.cell(0), file.cell(1));
     if (pair.first.empty() || pair.second.empty())
       fail(place, "src_region, dst_region", "an empty name", "two names", kExamplePath);

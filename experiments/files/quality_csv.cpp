@@ -101,6 +101,9 @@ class QualityReader {
   }
 
   void read_row(const std::string& line) {
+    if (line.size() > kLongestRow)
+      wrong("row", fmt::format("{} bytes", line.size()), fmt::format("at most {} bytes", kLongestRow),
+            kExampleQuality);
     const std::vector<std::string> cells = csv_cells(line, 8);  // the last column, note, may contain commas
     if (cells.size() != 8) wrong("row", fmt::format("\"{}\"", line), "8 cells", kExampleQuality);
     costmodel::QualityRow row;

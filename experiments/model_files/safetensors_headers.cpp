@@ -12,6 +12,7 @@
 
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/nesting.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
@@ -30,10 +31,14 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 53;
 using Header = nlohmann::json;
 
 Header read_header(const std::string& path) {
+  if (const std::string special = special_file(path); !special.empty())
+    refuse(path, special, "a regular file");
+  note_input(path);
   std::ifstream file(path, std::ios::binary);
   std::array<unsigned char, 8> bytes{};
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), bytes.size()))
-    refuse(path, "a file of less than 8 bytes", "8 bytes with the length of a header");
+  file.read(reinterpret_cast<char*>(bytes.data()), bytes.size());
+  if (file.bad()) refuse(path, "an error while its header was read", "a file that can be read");
+  if (!file) refuse(path, "a file of less than 8 bytes", "8 bytes with the length of a header");
   std::uint64_t length = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8U | bytes[i];
   if (length < 2 || length > kLargestHeader)
@@ -41,9 +46,10 @@ Header read_header(const std::string& path) {
            fmt::format("a header of 2 to {} bytes", kLargestHeader));
   std::string text(static_cast<std::size_t>(length), '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
+  if (file.bad()) refuse(path, "an error while its header was read", "a file that can be read");
   if (static_cast<std::uint64_t>(file.gcount()) != length)
     refuse(path, fmt::format("{} bytes of a header of {}", file.gcount(), length), "the whole header");
-  if (const std::string excess = excess_in_sorted_json(text); !excess.empty())
+  if (const std::string excess = excess_in_sorted_json(text, /*names=*/true); !excess.empty())
     refuse(path, "a header of " + excess, "tensors by their names");
   Header header = Header::parse(text, nullptr, false);
   if (!header.is_object()) refuse(path, "a header that is not a JSON object", "tensors by their names");
@@ -76,7 +82,7 @@ void check_complete(const std::string& folder) {
   const std::filesystem::path index = std::filesystem::path(folder) / "model.safetensors.index.json";
   const std::optional<std::string> text = whole_file(index.string());
   if (!text) return;
-  if (const std::string excess = excess_in_sorted_json(*text); !excess.empty())
+  if (const std::string excess = excess_in_sorted_json(*text, /*names=*/true); !excess.empty())
     refuse(index.string(), excess, "an index with the file of each tensor");
   const Header json = Header::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())

@@ -15,6 +15,7 @@
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/output/goodput_text.hpp"
+#include "experiments/results/possible_numbers.hpp"
 #include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
@@ -145,7 +146,7 @@ std::string network_terms(const costmodel::NetworkModel& network) {
 
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                         const std::string& more) {
-  const bool simulated = report.executor == "simulated";
+  const bool simulated = scenario::possible(report).executor == "simulated";
   std::string text;
   for (const std::string& line : report.warnings) text += fmt::format("Warning: {}.\n", line);
   text += (text.empty() ? "" : "\n") + title(report, scenario);
@@ -220,8 +221,8 @@ std::string csv_header() {
 
 std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   std::string row =
-      fmt::format("{},{},{},{},{}", report.executor, scenario.strategy.method->name, scenario.sites(),
-                  scenario.strategy.local_steps, costmodel::effective_overlap(scenario));
+      fmt::format("{},{},{},{},{}", scenario::possible(report).executor, scenario.strategy.method->name,
+                  scenario.sites(), scenario.strategy.local_steps, costmodel::effective_overlap(scenario));
   add_cells(row, report, costmodel::kReportFields);
   row += fmt::format(",{}", report.sites.front().memory_bytes);
   add_cells(row, report.round, costmodel::kRoundFields);

@@ -10,6 +10,7 @@
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/results/cost_json.hpp"
 #include "experiments/results/goodput_json.hpp"
+#include "experiments/results/possible_numbers.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -265,7 +266,7 @@ static Json without_cost(const costmodel::RunReport& report) {
 }
 
 Json to_json(const costmodel::RunReport& report) {
-  Json json = without_cost(report);
+  Json json = without_cost(possible(report));
   if (!report.round_durations_s.empty()) json["round_durations_s"] = report.round_durations_s;
   if (report.wall_clock_interval_s)
     json["wall_clock_interval_s"] = {report.wall_clock_interval_s->low, report.wall_clock_interval_s->high};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -317,6 +318,18 @@ void Chunk::resize(std::size_t count) {
   exact.assign(count, 0);
 }
 
+void Chunk::refuse_impossible() {
+  constexpr double kRounding_s = 1e-6;
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t c = 0; c < kResultCount && problems[i].empty(); ++c) {
+      const double value = results[c][i];
+      const bool time = kResults[c].ends_with("_s");
+      if (std::isinf(value) || (time && !(value >= -kRounding_s)))
+        problems[i] = fmt::format("{} would be {}: inputs are too small or too large", kResults[c], value);
+    }
+  }
+}
+
 void closed_form_rows(const Request& request, const Sink& sink) {
   ClosedFormSweep sweep(request);
   Chunk chunk;
@@ -324,6 +337,7 @@ void closed_form_rows(const Request& request, const Sink& sink) {
     chunk.first_row = row;
     chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkRows, request.end - row)));
     sweep.fill(chunk);
+    chunk.refuse_impossible();
     sink(chunk);
   }
 }

@@ -1,20 +1,26 @@
 #include "experiments/sweep/journal.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "experiments/scenario/scenario_source.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::sweep {
 
 namespace {
+
+constexpr const char* kName = "fomoe.sweep-journal/1 ";
 
 // FNV-1a (Fowler, Noll, Vo), 64 bits. It detects accidental damage, not tampering.
 std::uint64_t checksum(std::string_view bytes) {
@@ -83,8 +89,7 @@ std::optional<Chunk> chunk_from(std::string_view bytes) {
 
 std::string identity_of(const Request& request, const sim::RunOptions& options) {
   // Rows of two builds of the program must not be mixed in one table.
-  std::ifstream program("/proc/self/exe", std::ios::binary);
-  std::string text = {std::istreambuf_iterator<char>(program), {}};
+  std::string text = whole_file("/proc/self/exe").value_or("");
   const auto add = [&](const std::vector<std::string>& overrides) {
     scenario::ReadOptions reading;
     reading.overrides = overrides;
@@ -114,24 +119,36 @@ std::string identity_of(const Request& request, const sim::RunOptions& options) 
 }
 
 Journal::Journal(std::string path, const std::string& identity)
-    : path_(std::move(path)), header_(fmt::format("fomoe.sweep-journal/1 {:016x}\n", checksum(identity))) {}
+    : path_(std::move(path)), header_(fmt::format("{}{:016x}\n", kName, checksum(identity))) {}
 
 Journal::Found Journal::found() const {
+  struct stat status {};
+  if (::lstat(path_.c_str(), &status) != 0) return Found::nothing;
+  if (!S_ISREG(status.st_mode)) return Found::foreign;
   std::ifstream file(path_, std::ios::binary);
-  if (!file) return Found::nothing;
   std::string line(header_.size(), '\0');
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  if (file && line == header_) return Found::same;
+  if (file.bad() || !file.is_open()) fail("read");
+  line.resize(static_cast<std::size_t>(file.gcount()));
+  if (line == header_) return Found::same;
   // A crash of the machine may have left the beginning of the line.
-  const bool torn = !file && header_.starts_with(line.substr(0, static_cast<std::size_t>(file.gcount())));
-  return torn ? Found::nothing : Found::other;
+  if (header_.starts_with(line)) return Found::nothing;
+  return line.starts_with(kName) || std::string_view(kName).starts_with(line) ? Found::other : Found::foreign;
 }
 
-std::uint64_t Journal::go_on(std::uint64_t begin, const Sink& sink) {
+std::uint64_t Journal::stored_rows(std::uint64_t begin) const {
+  std::uint64_t good_bytes = 0;
+  return read(
+             begin, [](const Chunk&) {}, good_bytes) -
+         begin;
+}
+
+std::uint64_t Journal::read(std::uint64_t begin, const Sink& sink, std::uint64_t& good_bytes) const {
   std::ifstream file(path_, std::ios::binary);
   const std::uintmax_t whole = std::filesystem::file_size(path_);
   file.seekg(static_cast<std::streamoff>(header_.size()));
-  std::uint64_t next = begin, good_bytes = header_.size();
+  std::uint64_t next = begin;
+  good_bytes = header_.size();
   for (;;) {
     std::uint64_t size = 0, sum = 0;
     if (!file.read(reinterpret_cast<char*>(&size), sizeof size) || size > whole) break;
@@ -145,16 +162,22 @@ std::uint64_t Journal::go_on(std::uint64_t begin, const Sink& sink) {
     next += chunk->rows;
     good_bytes += 2 * sizeof(std::uint64_t) + size;
   }
-  file.close();
-  std::filesystem::resize_file(path_, good_bytes);
-  file_.open(path_, std::ios::binary | std::ios::app);
-  if (!file_) fail();
+  if (file.bad()) fail("read");  // what cannot be read is not missing
+  return next;
+}
+
+std::uint64_t Journal::go_on(std::uint64_t begin, const Sink& sink) {
+  std::uint64_t good_bytes = 0;
+  const std::uint64_t next = read(begin, sink, good_bytes);
+  open();
+  if (::ftruncate(file_.get(), static_cast<off_t>(good_bytes)) != 0) fail("written");
   return next;
 }
 
 void Journal::start_anew() {
-  file_.open(path_, std::ios::binary | std::ios::trunc);
-  if (!(file_ << header_).flush()) fail();
+  open();
+  if (::ftruncate(file_.get(), 0) != 0) fail("written");
+  write(header_);
 }
 
 void Journal::append(const Chunk& chunk) {
@@ -163,17 +186,36 @@ void Journal::append(const Chunk& chunk) {
   put(record, bytes.size());
   record += bytes;
   put(record, checksum(bytes));
-  if (!(file_ << record).flush()) fail();
+  write(record);
 }
 
-void Journal::fail() const {
-  throw std::runtime_error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+// A symbolic link could lead to any file of the user.
+void Journal::open() {
+  file_ = Descriptor(
+      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+  if (file_.get() < 0) fail("written");
+}
+
+void Journal::write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file_.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("written");
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void Journal::fail(const char* what) const {
+  throw std::runtime_error(fmt::format("{}: cannot be {}: {}", path_, what, std::strerror(errno)));
 }
 
 void Journal::remove() {
-  file_.close();
-  std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
+  struct stat own {
+  }, named{};
+  if (file_.get() >= 0 && ::fstat(file_.get(), &own) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
+      own.st_dev == named.st_dev && own.st_ino == named.st_ino)
+    ::unlink(path_.c_str());
+  file_.reset();
 }
 
 }  // namespace fomoe::sweep

@@ -2,10 +2,11 @@
 // resumed.
 #pragma once
 #include <cstdint>
-#include <fstream>
 #include <string>
+#include <string_view>
 
 #include "experiments/sweep/rows.hpp"
+#include "platforms/support/descriptor.hpp"
 
 namespace fomoe::sweep {
 
@@ -23,23 +24,29 @@ class Journal {
   Journal(Journal&&) = default;
   Journal& operator=(Journal&&) = default;
 
-  enum class Found { nothing, same, other };
+  /// foreign: no journal, but another file, or a symbolic link.
+  enum class Found { nothing, same, other, foreign };
   /// Whether there is a journal, and whether it belongs to the same sweep.
   [[nodiscard]] Found found() const;
+  /// The number of rows that the journal of the same sweep has from `begin` on.
+  [[nodiscard]] std::uint64_t stored_rows(std::uint64_t begin) const;
   /// Passes the stored rows to `sink`, in order from `begin` on, and returns the first missing row. New
   /// chunks are appended after them.
   std::uint64_t go_on(std::uint64_t begin, const Sink& sink);
   /// Starts an empty journal and discards an existing one.
   void start_anew();
   void append(const Chunk& chunk);
-  /// Deletes the journal. Call it when the output is complete.
+  /// Deletes the journal, if the file is still the one that was written. Call it when the output is complete.
   void remove();
 
  private:
-  [[noreturn]] void fail() const;
+  [[noreturn]] void fail(const char* what) const;
+  std::uint64_t read(std::uint64_t begin, const Sink& sink, std::uint64_t& good_bytes) const;
+  void open();
+  void write(std::string_view text);
 
   std::string path_, header_;
-  std::ofstream file_;
+  Descriptor file_;
 };
 
 }  // namespace fomoe::sweep

@@ -67,6 +67,8 @@ struct Chunk {
   std::vector<char> exact;
 
   void resize(std::size_t count);
+  /// A row with a number that is not finite, or with a time below zero, is impossible: gives it its problem.
+  void refuse_impossible();
 };
 inline constexpr std::size_t kChunkRows = 4096;
 

@@ -131,6 +131,7 @@ void simulated_rows(const Request& request, const sim::RunOptions& options, int 
       if (record.status == Status::impossible) chunk.problems[i] = text;
       for (std::size_t c = 0; c < kResultCount; ++c) chunk.results[c][i] = record.results[c];
     }
+    chunk.refuse_impossible();
     sink(chunk);
   }
   for (Child& worker : workers) worker.finish();

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <string_view>
+
+#include "platforms/support/parse_number.hpp"
 
 namespace fomoe::commands {
 namespace {
@@ -40,6 +43,7 @@ std::string human_time(double seconds) {
     return fmt::format("{} {} {} {}", parts / per_big, big_name, parts % per_big, small_name);
   };
   if (seconds < 3600) return split(seconds, 60, 1, "min", "s");
+  if (seconds > 86400e6) return fmt::format("{:.4g} d", seconds / 86400);  // hours do not matter
   if (seconds < 2 * 86400) return split(seconds, 3600, 60, "h", "min");
   return split(seconds, 86400, 3600, "d", "h");
 }
@@ -104,7 +108,11 @@ std::string human_provenance(const std::vector<Provenance>& provenance) {
   return text;
 }
 
-std::string csv_cell(const std::string& text) {
+std::string csv_cell(const std::string& name) {
+  const bool formula = !name.empty() &&
+                       std::string_view("=+-@\t\r").find(name.front()) != std::string_view::npos &&
+                       !parse_number<double>(name);
+  const std::string text = formula ? '\'' + name : name;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {

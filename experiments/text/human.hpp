@@ -28,7 +28,8 @@ std::string aligned_before(const std::vector<Row>& rows, const std::vector<std::
 /// The list "Inputs and where they come from", with one line for each input.
 std::string human_provenance(const std::vector<Provenance>& provenance);
 
-/// A CSV cell, with quotes if it needs them.
-std::string csv_cell(const std::string& text);
+/// A CSV cell, with quotes if it needs them. A text that a spreadsheet would take for a formula, since it
+/// begins with = + - @, a tab or a carriage return and is no number, gets an apostrophe in front.
+std::string csv_cell(const std::string& name);
 
 }  // namespace fomoe::commands

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
 #include <vector>
 
 namespace fomoe::scenario {
@@ -31,18 +33,42 @@ std::size_t after_string(std::string_view text, std::size_t at, bool toml) {
   return text.size();
 }
 
-std::string excess(std::string_view text, std::int64_t most_comparisons) {
+/// A name as it is meant: "a" may be written "\u0061".
+std::string unescaped(std::string_view quoted) {
+  if (quoted.find('\\') == std::string_view::npos) return std::string(quoted);
+  const auto name = nlohmann::json::parse(quoted, nullptr, /*allow_exceptions=*/false);
+  return name.is_string() ? '"' + name.get<std::string>() + '"' : std::string(quoted);
+}
+
+/// `names`: whether names that an object has twice are refused, too.
+std::string excess(std::string_view text, std::int64_t most_comparisons, bool names) {
   std::vector<std::int64_t> keys;  // of each open array or object
+  std::vector<std::unordered_set<std::string>> known;
+  std::string_view last;  // string
   std::int64_t comparisons = 0;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (c == '"') {
+      const std::size_t begin = at;
       at = after_string(text, at, /*toml=*/false);
+      last = text.substr(begin, at - begin);
       continue;
     }
-    if (c == '{' || c == '[') keys.push_back(0);
-    if ((c == '}' || c == ']') && !keys.empty()) keys.pop_back();
-    if (c == ':' && !keys.empty()) comparisons += keys.back()++;
+    if (c == '{' || c == '[') {
+      keys.push_back(0);
+      known.emplace_back();
+    }
+    if ((c == '}' || c == ']') && !keys.empty()) {
+      keys.pop_back();
+      known.pop_back();
+    }
+    if (c == ':' && !keys.empty()) {
+      comparisons += keys.back()++;
+      if (names && !known.back().insert(unescaped(last)).second)
+        return "the name " + std::string(last) + " twice in line " +
+               std::to_string(1 +
+                              std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    }
     if (keys.size() > kMostLevels) return "more than " + std::to_string(kMostLevels) + " levels";
     if (comparisons > most_comparisons) return "an object with too many keys";
     ++at;
@@ -57,9 +83,11 @@ bool in_name(char c) {
 
 }  // namespace
 
-std::string excess_in_json(std::string_view text) { return excess(text, kMostComparisons); }
+std::string excess_in_json(std::string_view text) { return excess(text, kMostComparisons, true); }
 
-std::string excess_in_sorted_json(std::string_view text) { return excess(text, INT64_MAX); }
+std::string excess_in_sorted_json(std::string_view text, bool names) {
+  return excess(text, INT64_MAX, names);
+}
 
 std::optional<Excess> excess_in_toml(std::string_view text) {
   int dots = 0;   // of the current name

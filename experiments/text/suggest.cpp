@@ -28,6 +28,10 @@ std::string nearest(std::string_view typed, const std::vector<std::string>& cand
   int best = std::max(1, static_cast<int>(typed.size()) / 3) + 1;
   std::string found;
   for (const std::string& candidate : candidates) {
+    // The distance is at least the difference of the lengths. A text of many megabytes is not compared.
+    const std::size_t longer =
+        std::max(typed.size(), candidate.size()) - std::min(typed.size(), candidate.size());
+    if (longer >= static_cast<std::size_t>(best)) continue;
     const int distance = edit_distance(typed, candidate);
     if (distance < best) {
       best = distance;

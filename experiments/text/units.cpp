@@ -59,6 +59,30 @@ const std::vector<Unit>& units() {
   return all;
 }
 
+/// The largest value of each quantity, and the smallest one above zero. Beyond them, sums and counts of bytes
+/// and seconds have no sensible number, and a rate is slower than a link that is down.
+struct Limits {
+  double least, most;
+  const char* least_text;
+  const char* most_text;
+};
+Limits limits_of(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::rate:
+      return {bits_to_bytes(1), 1e18, "1bps", "1EB/s"};
+    case Quantity::duration:
+      return {0, 1e11, "", "1e11s"};  // 3,169 years
+    case Quantity::size:
+      return {0, 9e18, "", "9EB"};  // 2⁶³ is 9.22e18
+    case Quantity::flop_rate:
+      return {1, 1e24, "1FLOPS", "1e6EFLOPS"};
+    case Quantity::power:
+      return {0, 1e12, "", "1e6MW"};
+  }
+  return {0, 0, "", ""};
+}
+constexpr double kMostMoney = 1e15;
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -93,6 +117,7 @@ Money parse_money(std::string_view text) {
   };
   std::string_view currency;
   const double amount = leading_number(trimmed(text), currency, refuse);
+  if (amount > kMostMoney) throw refuse("above the largest amount, 1e15", "");
   if (currency.empty()) throw refuse("no currency", "");
   const auto capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   if (currency.size() != 3 || !std::all_of(currency.begin(), currency.end(), capital))
@@ -166,6 +191,10 @@ double parse_quantity(std::string_view text, Quantity quantity) {
     if (unit.quantity != quantity) throw refuse(to_string(unit.quantity));
     const double value = number * unit.factor / unit.divisor;
     if (!std::isfinite(value)) throw refuse("a number that is too large or too small");
+    const Limits limits = limits_of(quantity);
+    if (value > limits.most) throw refuse(std::string("above the largest value, ") + limits.most_text);
+    if (value > 0 && value < limits.least)
+      throw refuse(std::string("below the smallest value, ") + limits.least_text);
     return value;
   }
   // The unit is wrong only in upper and lower case. The message offers all units that may be meant, because b

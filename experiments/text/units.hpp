@@ -24,8 +24,8 @@ class QuantityError : public std::runtime_error {
 
 /// Parses a quantity and returns its SI value: bytes/s, s, bytes or FLOP/s. Decimal prefixes are powers of
 /// 1000; Ki, Mi, Gi and Ti are powers of 1024. A lower-case b is a bit, an upper-case B a byte. Zero is
-/// valid. Throws QuantityError for negative and non-finite numbers, missing and unknown units, and units of
-/// another quantity.
+/// valid. Throws QuantityError for negative and non-finite numbers, for values that no machine has (more than
+/// 1e11 s, less than 1 bit/s), for missing and unknown units, and for units of another quantity.
 double parse_quantity(std::string_view text, Quantity quantity);
 
 struct Money {

@@ -15,7 +15,9 @@
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "platforms/wan/session/session.hpp"
 
 namespace {
@@ -161,10 +163,9 @@ double read_quota(double cores, int sites) {
 
 void read_queue(const std::string& text, wan::LayoutOptions& options) {
   if (text.ends_with('x')) {
-    const std::string number = text.substr(0, text.size() - 1);
-    char* end = nullptr;
-    options.queue_products = std::strtod(number.c_str(), &end);
-    if (number.empty() || *end != 0 || !(options.queue_products > 0 && options.queue_products <= 1000))
+    options.queue_products =
+        fomoe::parse_number<double>(std::string_view(text).substr(0, text.size() - 1)).value_or(0);
+    if (!(options.queue_products > 0 && options.queue_products <= 1000))
       throw InputError("--queue", text, "a size, or a number above 0 and up to 1000, followed by x",
                        "--queue 1x");
     return;
@@ -239,6 +240,8 @@ int run(const std::string& command, std::vector<std::string> arguments) {
   session.buffers = read_buffers(values["socket-buffers"].as<std::string>());
   session.processes_per_site = in_range(values, "processes-per-site", 1, 64, "--processes-per-site 2");
   session.master_port = in_range(values, "master-port", 1024, 65535, "--master-port 29500");
+  const fomoe::FileClaims claims;
+  if (values.count("report")) fomoe::claim_output("--report", values["report"].as<std::string>());
   const wan::Layout layout = read_layout(values);
   if (values.count("cpus-per-site")) {
     session.cores = wan::share_cores(allowed_cores(), layout.size(), values["cpus-per-site"].as<int>());

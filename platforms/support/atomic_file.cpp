@@ -28,23 +28,27 @@ AtomicFile::AtomicFile(const std::string& path)
     // Symbolic links are resolved, since the rename would replace the link itself. For the same reason the
     // check below refuses devices and pipes.
     : target_(is_link(path) ? fs::weakly_canonical(path).string() : path) {
-  std::error_code ignored;  // a name that the system refuses fails below
-  if (fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored)) {
+  struct stat replaced {};
+  const bool replaces = ::stat(target_.c_str(), &replaced) == 0;
+  if (replaces && !S_ISREG(replaced.st_mode))
     throw std::runtime_error(path + ": cannot be written: it exists and is not a regular file");
-  }
   const fs::path folder = fs::path(target_).parent_path();
   file_ = Descriptor(::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
-  if (file_.get() >= 0) return;
+  if (file_.get() >= 0) {
+    if (replaces) (void)fchmod(file_.get(), replaced.st_mode & 0777);
+    return;
+  }
   temporary_ = target_ + ".XXXXXX.tmp";
   file_ = Descriptor(mkstemps(temporary_.data(), 4));
   if (file_.get() < 0) {
     temporary_.clear();
     fail();
   }
-  // mkstemps() creates the file with mode 0600; a result file gets the usual mode.
+  // mkstemps() creates the file with mode 0600; a result file gets the mode of the file that it replaces, or
+  // the usual one.
   const mode_t mask = umask(0);
   umask(mask);
-  (void)fchmod(file_.get(), 0666 & ~mask);
+  (void)fchmod(file_.get(), replaces ? replaced.st_mode & 0777 : 0666 & ~mask);
 }
 
 AtomicFile::~AtomicFile() {

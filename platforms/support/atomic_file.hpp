@@ -9,8 +9,8 @@
 
 namespace fomoe {
 
-/// A file that replaces its target at commit(). Without commit() the destructor removes it. All functions
-/// throw std::runtime_error if they fail.
+/// A file that replaces its target at commit(), and has the target's mode. Without commit() the destructor
+/// removes it. All functions throw std::runtime_error if they fail.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

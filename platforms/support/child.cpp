@@ -26,7 +26,7 @@ std::string read_all(std::FILE* file) {
 
 /// Runs in the child. An exception's message replaces everything that the child has written to stderr.
 [[noreturn]] void run(const std::function<void(ChildOutput&)>& work, int output, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends a stopped process too, which no other signal does
   if (::getppid() != parent) std::_Exit(1);
   for (const int death : {SIGSEGV, SIGABRT})
     ::signal(death, SIG_DFL);  // the parent's handlers must not run in the child
@@ -97,7 +97,7 @@ Child::Child(Child&& other) noexcept
 Child::~Child() {
   reader_.reset();
   if (pid_ >= 0) {
-    ::kill(pid_, SIGTERM);
+    ::kill(pid_, SIGKILL);
     (void)reap();
   }
   if (messages_ != nullptr) std::fclose(messages_);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -13,6 +11,8 @@
 
 #include "platforms/support/child.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
+#include "platforms/support/whole_file.hpp"
 #include "sim/fluid/simgrid_engine.hpp"
 #include "sim/fluid/simgrid_version.hpp"
 
@@ -72,7 +72,12 @@ std::string loaded(const std::string& path) {
 double number(std::istream& text) {
   std::string word;
   text >> word;
-  return std::strtod(word.c_str(), nullptr);  // streams do not read hexadecimal floats
+  // As std::hexfloat writes it; streams do not read it, and std::strtod expects the locale's decimal sign.
+  const std::size_t prefix = word.find("0x");
+  double value = 0;
+  if (prefix == std::string::npos) return parse_number<double>(word).value_or(0);  // inf
+  std::from_chars(word.data() + prefix + 2, word.data() + word.size(), value, std::chars_format::hex);
+  return word.front() == '-' ? -value : value;
 }
 
 // Selects the one line of SimGrid's error output that states the error.
@@ -93,10 +98,7 @@ std::string in_one_line(const std::string& message) {
              : chosen;
 }
 
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string contents(const std::string& path) { return whole_file(path).value_or(""); }
 
 // Replaces comments by spaces, but keeps their line ends.
 std::string without_comments(std::string text) {

@@ -1,9 +1,12 @@
 #include "platforms/support/child.hpp"
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -87,4 +90,45 @@ TEST_CASE("a child that is not needed any more is stopped") {
     children[static_cast<std::size_t>(i)].get(got);
     CHECK(got == i);
   }
+}
+
+TEST_CASE("a child that is stopped ends with its parent") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t parent = ::fork();
+  REQUIRE(parent >= 0);
+  if (parent == 0) {
+    ::close(ends[0]);
+    Child child([](ChildOutput& output) {
+      output.put(::getpid());
+      ::raise(SIGSTOP);
+      for (;;) ::pause();
+    });
+    pid_t stopped = 0;
+    child.get(stopped);
+    int status = 0;
+    ::waitpid(stopped, &status, WUNTRACED);
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::close(ends[1]);
+  int status = 0;
+  REQUIRE(::waitpid(parent, &status, 0) == parent);
+  // The child holds the other end of the pipe until it has ended.
+  pollfd ended{ends[0], POLLIN, 0};
+  CHECK(::poll(&ended, 1, 5000) == 1);
+  ::close(ends[0]);
+}
+
+TEST_CASE("a child that is stopped does not delay the end of its owner") {
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    Child child([](ChildOutput& output) {
+      output.put(1);
+      ::raise(SIGSTOP);
+    });
+    int one = 0;
+    child.get(one);
+    ::usleep(20'000);
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
 }

@@ -1,13 +1,14 @@
 #include "experiments/scenario/toml/document.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 #include <regex>
 #include <sstream>
+#include <utility>
 
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/toml/json_table.hpp"
@@ -90,12 +91,21 @@ std::optional<Unquoted> unquoted_value(const std::string& text, unsigned line) {
 
 /// Standard input can be read only once, but a scenario is read several times.
 const std::string& standard_input() {
-  static const std::string text = [] {
-    std::ostringstream all;
-    all << std::cin.rdbuf();
-    return all.str();
-  }();
+  static const std::string text = read_to_end(STDIN_FILENO, "stdin");
   return text;
+}
+
+/// The dotted key whose value in the file is this text, and its node; for messages.
+std::pair<std::string, const toml::node*> key_of(const toml::table& table, const std::string& value,
+                                                 const std::string& name = "") {
+  for (const auto& [key, node] : table) {
+    const std::string full = dotted(name, key.str());
+    if (node.value_exact<std::string>() == value) return {full, &node};
+    if (const toml::table* inner = node.as_table()) {
+      if (const auto found = key_of(*inner, value, full); found.second != nullptr) return found;
+    }
+  }
+  return {"file", nullptr};
 }
 
 std::string content_of(const std::string& path, const std::string& what, const std::string& example_path) {
@@ -274,7 +284,13 @@ void Document::displace(std::string_view table, std::string_view name) {
 }
 
 std::string Document::beside(const std::string& name) const {
-  return (std::filesystem::path(path_).parent_path() / name).lexically_normal().string();
+  std::string path = (std::filesystem::path(path_).parent_path() / name).lexically_normal().string();
+  const std::string special = special_file(path);
+  if (special.empty()) return path;
+  const auto [key, node] = key_of(root_, name);
+  fail(place(key, node, nullptr), key, fmt::format("\"{}\" ({})", shortened(name), special),
+       "a regular file or a folder, relative to the scenario file",
+       fmt::format("{} = \"a-copy-of-it\"", key.substr(key.rfind('.') + 1)));
 }
 
 std::string Document::place(const std::string& key, const toml::node* node, const toml::node* table) const {

@@ -32,7 +32,8 @@ class Document {
 
   [[nodiscard]] const toml::table& root() const { return root_; }
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Resolves the path `name` relative to this file's folder.
+  /// Resolves the path `name` relative to this file's folder. Throws FileError if a pipe, a device or a
+  /// socket has this path: files that a scenario names are regular.
   [[nodiscard]] std::string beside(const std::string& name) const;
 
   /// The place of a node: "--set key=value" for an override, otherwise "file:line". If `node` is null, the

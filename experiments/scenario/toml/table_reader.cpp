@@ -227,7 +227,9 @@ double TableReader::factor(std::string_view name) const {
   const toml::node* found = value(name, fallback);
   const bool is_number = found->is_integer() || found->is_floating_point();
   const double number = is_number ? found->value<double>().value_or(-1) : -1;
-  if (!(number >= 1) || !std::isfinite(number)) refuse(name, expected_value(row(name)));
+  if (number > row(name).max)
+    refuse(name, as_written(*found) + " (above the largest value, 9e15)", expected_value(row(name)));
+  if (!(number >= 1)) refuse(name, expected_value(row(name)));
   return number;
 }
 

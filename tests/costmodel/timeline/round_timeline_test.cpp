@@ -77,3 +77,19 @@ TEST_CASE("at most sixteen nodes are shown and the others are counted; without r
   CHECK(shown.left_out_nodes == 4);
   CHECK(round_timeline(plan_of(20), Timeline()).spans.empty());
 }
+
+TEST_CASE(
+    "a fast site may end a round before a slow site ends an earlier one: no round takes a negative time") {
+  Timeline timeline = three_rounds();
+  timeline.round_end_s = {10, 25, 20};  // the last round ends before the second one
+  timeline.intervals = {{0, 0, 0, Activity::compute, 0, 10},
+                        {1, 0, 1, Activity::compute, 0, 25},
+                        {0, 0, 2, Activity::compute, 10, 20}};
+  const RoundTimeline shown = round_timeline(plan_of(2), timeline);
+  CHECK(shown.round == 2);  // the second one to end, from 10 s to 20 s
+  CHECK(shown.duration_s == 10);
+  CHECK(shown.resolution_s > 0);
+  REQUIRE(shown.spans.size() == 2);
+  CHECK(shown.spans[0].end_s == 10);
+  CHECK(end_of(timeline) == 25);
+}

@@ -262,3 +262,15 @@ TEST_CASE("the grid of an exported page has the numbers of the closed form") {
   CHECK(block["bytes"][k].get<double>() ==
         doctest::Approx(document["bytes_sent_per_site_per_round"].get<double>()).epsilon(1e-5));
 }
+
+TEST_CASE("all answers that read the scenario are work for a child, formulas with a short limit") {
+  const explore::Service service = service_for(kTwoSites);
+  for (const std::string name : {"formula", "toml", "compare", "simulate"}) {
+    CAPTURE(name);
+    const explore::Answer answer =
+        explore::answer_to(service, posted(name, R"({"settings": {}, "page": "1"})"));
+    REQUIRE(answer.work);
+    const bool quick = name == "formula" || name == "toml";
+    CHECK(answer.limit == (quick ? std::chrono::seconds(10) : std::chrono::seconds(600)));
+  }
+}

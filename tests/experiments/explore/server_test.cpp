@@ -1,15 +1,21 @@
 // Tests `fomoe explore` as a running program: its address, refused requests, answers while a simulation runs,
 // and its end.
+#include "experiments/explore/server.hpp"
+
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <list>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
 
 #include "tests/experiments/run_fomoe.hpp"
 
@@ -21,7 +27,7 @@ using nlohmann::json;
 /// `fomoe explore` in the background; ended by the destructor.
 class Explorer {
  public:
-  explicit Explorer(const std::string& scenario) {
+  explicit Explorer(const std::string& scenario, rlim_t descriptors = 0) {
     int ends[2];
     REQUIRE(pipe(ends) == 0);
     pid_ = fork();
@@ -29,6 +35,8 @@ class Explorer {
       dup2(ends[1], 1);
       dup2(open("/dev/null", O_WRONLY), 2);
       close(ends[0]);
+      const rlimit limit{descriptors, descriptors};
+      if (descriptors > 0) setrlimit(RLIMIT_NOFILE, &limit);
       execl(FOMOE_BINARY_DIR "/fomoe", "fomoe", "explore", scenario.c_str(), "--no-browser", nullptr);
       _exit(1);
     }
@@ -50,6 +58,16 @@ class Explorer {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
+  /// Seconds of a CPU that it has used.
+  [[nodiscard]] double cpu_s() const {
+    const std::string text = read_all("/proc/" + std::to_string(pid_) + "/stat");
+    std::istringstream fields(text.substr(text.rfind(')') + 2));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;
+    double user = 0, system = 0;
+    fields >> user >> system;
+    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] int port() const { return std::stoi(address_.substr(address_.rfind(':') + 1)); }
   [[nodiscard]] std::string authority() const { return "127.0.0.1:" + std::to_string(port()); }
@@ -161,4 +179,60 @@ TEST_CASE("wrong options are explained") {
   const Explorer explorer(kScenario);
   CHECK(error(kScenario + " --no-browser --port " + std::to_string(explorer.port())).find("--port: got") !=
         std::string::npos);
+}
+
+TEST_CASE("work that never ends is ended at its limit, and does not delay other answers or the end") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    fomoe::explore::Server server(0);
+    const std::uint16_t port = server.port();
+    if (write(ends[1], &port, sizeof port) != sizeof port) _exit(1);
+    server.run([](const fomoe::explore::Request& request) {
+      fomoe::explore::Answer answer{{200, "text/plain", "quick\n"}};
+      if (request.target == "/quick") return answer;
+      answer.work = []() -> fomoe::explore::Reply {
+        for (;;) pause();
+      };
+      answer.limit = std::chrono::seconds(request.target == "/slow" ? 1 : 1000);
+      return answer;
+    });
+    _exit(0);
+  }
+  std::uint16_t port = 0;
+  REQUIRE(read(ends[0], &port, sizeof port) == sizeof port);
+  const Connection slow(port), endless(port), quick(port);
+  slow.send(request("GET /slow", "x"));
+  endless.send(request("GET /endless", "x"));
+  quick.send(request("GET /quick", "x"));
+  CHECK(quick.rest().find("quick") != std::string::npos);
+  const std::string reply = slow.rest();
+  CHECK(reply.starts_with("HTTP/1.1 422 "));
+  CHECK(body_of(reply)["mistakes"][0]["text"] == "this took more than 1 s and was ended");
+  int status = 0;
+  kill(pid, SIGINT);
+  CHECK(waitpid(pid, &status, 0) == pid);
+  CHECK(WIFEXITED(status));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_CASE("without free descriptors the server waits, and with many silent connections it answers") {
+  Explorer explorer(kScenario, 20);
+  {
+    std::list<Connection> many;
+    for (int i = 0; i < 30; ++i) many.emplace_back(explorer.port());
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const double before_s = explorer.cpu_s();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    CHECK(explorer.cpu_s() - before_s < 0.3);
+  }
+  CHECK(replied(explorer, request("GET " + explorer.path(), explorer.authority()))
+            .starts_with("HTTP/1.1 200 "));
+  Explorer other(kScenario);
+  std::list<Connection> silent;
+  for (int i = 0; i < 100; ++i) silent.emplace_back(other.port());
+  CHECK(replied(other, request("GET " + other.path(), other.authority())).starts_with("HTTP/1.1 200 "));
+  CHECK(silent.front().rest().empty());  // closed, since it was silent for longest
 }

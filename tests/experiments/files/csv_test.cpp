@@ -65,5 +65,5 @@ TEST_CASE("a file: its header, its rows with their line numbers, and its mistake
   CHECK(complaint("a,b\n1,2\n") == "accepted");
   CHECK(complaint("a,c\n1,2\n") == "t.csv:1: header: got \"a,c\"; expected \"a,b\"; for example 1,2");
   CHECK(complaint("a,b\n1,2\n3\n") == "t.csv:3: row: got 1 cells; expected 2 cells; for example 1,2");
-  CHECK(complaint("") == "t.csv:1: table: got no readable file; expected a CSV of tests; for example a,b");
+  CHECK(complaint("") == "t.csv:1: table: got an empty file; expected a CSV of tests; for example a,b");
 }

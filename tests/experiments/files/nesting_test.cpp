@@ -154,3 +154,15 @@ TEST_CASE("an index of weights may name files that no system accepts") {
   write_file(weights.path + ".index.json", R"({"weight_map":{"a":")" + std::string(5000, 'x') + R"("}})");
   CHECK(says(refusal([&] { (void)scenario::read_weights(weights.folder.path()); }), "which is missing"));
 }
+
+TEST_CASE(
+    "a name that a JSON object has twice is refused, since one of its values would be dropped in silence") {
+  using scenario::excess_in_json;
+  CHECK(excess_in_json(R"({"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 2}]})").empty());
+  CHECK(excess_in_json("{\"a\": 1,\n\"a\": 2}") == "the name \"a\" twice in line 2");
+  CHECK(excess_in_json(R"({"b": {"x": ":", "a": 1, "\u0061": 2}})") ==
+        R"(the name "\u0061" twice in line 1)");
+  CHECK(scenario::excess_in_sorted_json(R"({"a": 1, "a": 2})").empty());  // in other programs' logs
+  CHECK_FALSE(scenario::excess_in_sorted_json(R"({"a": 1, "a": 2})", true).empty());
+  CHECK(says(scenario_refusal(R"({"seed": 1, "seed": 2})"), "got the name \"seed\" twice in line 1"));
+}

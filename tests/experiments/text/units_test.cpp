@@ -81,3 +81,25 @@ TEST_CASE("a unit in the wrong case is refused with all possible readings") {
     CHECK(error.suggestion() == "\"10Gbps\" or \"10GBps\"");
   }
 }
+
+TEST_CASE("a value beyond what any machine has is refused, and the largest and smallest values are not") {
+  struct Edge {
+    Quantity quantity;
+    const char* accepted;
+    const char* refused;
+    const char* reason;
+  };
+  for (const auto& [quantity, accepted, refused, reason] :
+       {Edge{Quantity::rate, "1EB/s", "1.1EB/s", "above the largest value, 1EB/s"},
+        {Quantity::rate, "1bps", "0.9bps", "below the smallest value, 1bps"},
+        {Quantity::duration, "1e11s", "1e9h", "above the largest value, 1e11s"},
+        {Quantity::size, "9EB", "9223372036854775808B", "above the largest value, 9EB"},
+        {Quantity::flop_rate, "1e6EFLOPS", "1e7EFLOPS", "above the largest value, 1e6EFLOPS"},
+        {Quantity::flop_rate, "1FLOPS", "1e-300FLOPS", "below the smallest value, 1FLOPS"},
+        {Quantity::power, "1e6MW", "2e6MW", "above the largest value, 1e6MW"}}) {
+    CHECK_NOTHROW((void)parse_quantity(accepted, quantity));
+    CHECK_THROWS_WITH_AS((void)parse_quantity(refused, quantity),
+                         ('"' + std::string(refused) + "\" (" + reason + ')').c_str(), QuantityError);
+  }
+  CHECK(parse_quantity("0bps", Quantity::rate) == 0);  // a link that is down
+}
