@@ -248,9 +248,9 @@ class ClosedFormSweep {
     return true;
   }
 
-  /// Later stages cannot make a combination impossible.
+  /// Step times, money and energy cannot make a combination impossible.
   static void check_and_resolve(Context& context, Resolving first) {
-    if (first <= Resolving::plan) {
+    if (first <= Resolving::links) {
       // The stages of an impossible combination were not resolved.
       if (!context.problem.empty()) first = Resolving::counts;
       context.problem.clear();
