@@ -215,6 +215,9 @@ double TableReader::number_up_to(std::string_view name, double most) const {
   }
   const bool is_number = found->is_integer() || found->is_floating_point();
   const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  constexpr double kLeast = 1e-30;  // a smaller share of a rate gives times that no number holds
+  if (number > 0 && number < kLeast)
+    refuse(name, as_written(*found) + " (below the smallest value, 1e-30)", expected_value(key));
   if (number > 0 && number <= most) return number;
   // For example 40, where 0.4 was meant.
   const bool in_percent = key.kind == Kind::share && number > 10 && number <= 100 * most;

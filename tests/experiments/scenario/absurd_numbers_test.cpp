@@ -45,7 +45,8 @@ TEST_CASE("absurd quantities are refused with the largest or smallest value") {
         {"prices.gpu_hour=1e300USD", "(above the largest amount, 1e15)"},
         {"energy.pue=1e300", "energy.pue: got 1e+300"},
         {"strategy.bucket_bytes=1B", "million calls; expected buckets that make at most a million calls"},
-        {"network_model.bandwidth_efficiency=1e-300", "a rate of less than 1e-5 bytes per second"}}) {
+        {"network_model.bandwidth_efficiency=1e-300", "1e-300 (below the smallest value, 1e-30)"},
+        {"network_model.bandwidth_efficiency=1e-20", "a rate of less than 1e-5 bytes per second"}}) {
     CAPTURE(set);
     for (const char* engine : {"", " --engine closed-form"}) {
       const Ran ran = simulated("two-sites", std::string("--set ") + set + engine);
