@@ -320,10 +320,11 @@ void Chunk::resize(std::size_t count) {
 
 void Chunk::refuse_impossible() {
   constexpr double kRounding_s = 1e-6;
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t c = 0; c < kResultCount && problems[i].empty(); ++c) {
+  for (std::size_t c = 0; c < kResultCount; ++c) {
+    const bool time = kResults[c].ends_with("_s");
+    for (std::size_t i = 0; i < rows; ++i) {
       const double value = results[c][i];
-      const bool time = kResults[c].ends_with("_s");
+      if (!problems[i].empty()) continue;
       if (std::isinf(value) || (time && !(value >= -kRounding_s)))
         problems[i] = fmt::format("{} would be {}: inputs are too small or too large", kResults[c], value);
     }
