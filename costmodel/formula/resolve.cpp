@@ -101,11 +101,11 @@ void resolve(const Scenario& scenario, Resolving first, Resolved& resolved) {
     case Resolving::counts:
       resolved.counts = counts_of(scenario);
       [[fallthrough]];
-    case Resolving::plan:
-      resolved.plan = plan_of(scenario, resolved.counts);
-      [[fallthrough]];
     case Resolving::links:
       resolved.links = {link_sets(scenario), limits_of(scenario)};
+      [[fallthrough]];
+    case Resolving::plan:
+      resolved.plan = plan_of(scenario, resolved.counts);
       [[fallthrough]];
     case Resolving::times:
       resolved.times = times_of(scenario, resolved.counts, resolved.plan, resolved.links);
