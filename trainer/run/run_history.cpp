@@ -65,7 +65,8 @@ std::vector<RunHistory::Part> RunHistory::read() const {
 void RunHistory::write() const {
   json parts = json::array();
   for (const Part& part : parts_)
-    parts.push_back({{"first_round", part.first_round}, {"began_s", part.began_s}, {"saved_s", part.saved_s}});
+    parts.push_back(
+        {{"first_round", part.first_round}, {"began_s", part.began_s}, {"saved_s", part.saved_s}});
   write_file(path_, json{{"schema", kSchema}, {"parts", parts}}.dump() + "\n");
 }
 
