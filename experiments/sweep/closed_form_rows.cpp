@@ -227,7 +227,7 @@ class ClosedFormSweep {
   /// Moves the context to a row. Returns false if the row has to be read.
   bool resolve(Context& context, std::uint64_t row) {
     const bool known = !context.digits.empty();
-    auto first = known || swept_.empty() ? Resolving::values : Resolving::counts;
+    Resolving first = known ? Resolving::values : Resolving::counts;
     bool changed = !known;
     context.digits.resize(swept_.size() + 1);
     for (std::size_t i = 0; i < swept_.size(); ++i) {
@@ -238,13 +238,13 @@ class ClosedFormSweep {
       changed = true;
     }
     if (!changed) return true;
-    if (!known) first = Resolving::counts;
+    const std::vector<std::size_t> digits = std::exchange(context.digits, {});  // none if this row fails
     if (!set(context, row)) {
       context.scenario = context.base;
-      context.digits.clear();
       return false;
     }
     check_and_resolve(context, first);
+    context.digits = digits;
     return true;
   }
 
@@ -284,7 +284,7 @@ class ClosedFormSweep {
   const costmodel::Quality& quality(Context& context, std::uint64_t row, double tokens) {
     std::uint64_t key = 0;
     for (const Swept& swept : swept_) {
-      if (swept.key->stage <= Resolving::plan || swept.key->stage == Resolving::values)
+      if (swept.key->stage != Resolving::links && swept.key->stage != Resolving::times)
         key = key * axes()[swept.axis].size() + request_.grid.digit(row, swept.axis);
     }
     if (context.qualities.size() >= kKeptQualities) context.qualities.clear();
