@@ -270,15 +270,15 @@ void PlanSimulator::come_back(NodeId node) {
                              " s; failures.policy = \"wait\" goes back to a checkpoint instead");
   const double start_s = fluid_.now();
   timeline_.sent.add(donor, node, static_cast<double>(bytes));
-  fluid_.after(
-      transport_.wait(donor, node, bytes, {1, 1}).seconds, [this, node, n, donor, bytes, start_s, epoch] {
-        if (epoch != epoch_[n]) return;
-        transport_.send(donor, node, bytes, nullptr, [this, node, n, start_s, epoch] {
-          if (epoch != epoch_[n]) return;
-          timeline_.flows.push_back({node, static_cast<std::int64_t>(at_[n]), start_s, fluid_.now()});
-          fetched(node);
-        });
-      });
+  fetches_.push_back(std::make_unique<Fetch>([this, node, n, start_s, epoch] {
+    if (epoch != epoch_[n]) return;
+    timeline_.flows.push_back({node, static_cast<std::int64_t>(at_[n]), start_s, fluid_.now()});
+    fetched(node);
+  }));
+  Fetch& fetch = *fetches_.back();
+  fetch.message = transport_.message(donor, node, bytes, fetch, {});
+  fetch.message->offer(0);
+  fetch.message->accept();
 }
 
 void PlanSimulator::fetched(NodeId node) {

@@ -31,6 +31,7 @@ class PlanSimulator {
   }
 
  private:
+  struct Fetch;
   struct Round;  // state of all nodes at one position of the sequence of rounds
   /// The computation that a node has begun last.
   struct Busy {
@@ -101,6 +102,7 @@ class PlanSimulator {
   int attempts_ = 0;                  // gatherings that have begun
   std::vector<std::unique_ptr<Round>> buried_;                   // rounds that a failure ended
   std::vector<std::unique_ptr<SimulatedTransfer>> interrupted_;  // transfers that a failure ended
+  std::vector<std::unique_ptr<Fetch>> fetches_;                  // of nodes that come back
   costmodel::Timeline timeline_;
 };
 

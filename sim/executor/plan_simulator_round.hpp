@@ -67,4 +67,16 @@ struct PlanSimulator::Round {
   }
 };
 
+/// The message with which a node fetches the training state.
+struct PlanSimulator::Fetch : MessageEvents {
+  explicit Fetch(Fluid::Callback ended) : done(std::move(ended)) {}
+  void moving(FlowRef /*message*/, double /*lead_s*/) override {}
+  void all_left(FlowRef /*message*/) override {}
+  void sent(FlowRef /*message*/) override {}
+  void arrived(FlowRef /*message*/) override { done(); }
+
+  Fluid::Callback done;
+  std::unique_ptr<Message> message;
+};
+
 }  // namespace fomoe::sim

@@ -15,6 +15,7 @@
 
 #include "platforms/support/child.hpp"
 #include "sim/executor/plan_simulator.hpp"
+#include "sim/transport/fluid_transport.hpp"
 
 namespace fomoe::sim {
 
@@ -113,7 +114,7 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
   Child child([&](ChildOutput& output) {
     // The transport is never destroyed: the process ends first, and SimGrid complains of flows that a failed
     // run leaves behind.
-    auto* transport = new Transport(plan.nodes, platform, options.network, options.seed);
+    Transport* transport = new FluidTransport(plan.nodes, platform, options.network, options.seed);
     std::vector<Timeline> timelines;
     for (const Sequence& sequence : sequences) {
       transport->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);

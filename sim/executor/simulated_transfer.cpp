@@ -26,9 +26,9 @@ SimulatedTransfer::SimulatedTransfer(std::vector<Channel> channels, int nodes, s
     for (NodeId node = 0; node < nodes; ++node) {
       if (step_from(run, node, 0) < run.channel.steps) ++channels_left_[static_cast<std::size_t>(node)];
     }
-    run.ready.assign(run.channel.flows.size(), 0);
+    run.messages.resize(run.channel.flows.size());
     run.start_s.assign(run.channel.flows.size(), 0);
-    run.lead_s.assign(run.channel.flows.size(), 0);
+    run.wanted_s.assign(run.channel.flows.size(), 0);
     run.nodes.resize(static_cast<std::size_t>(nodes));
     channels_.push_back(std::move(run));
   }
@@ -41,12 +41,7 @@ void SimulatedTransfer::index_flows(ChannelRun& run) const {
     return static_cast<std::size_t>(node) * steps + static_cast<std::size_t>(step);
   };
   run.begin.assign(static_cast<std::size_t>(nodes_) * steps + 1, 0);
-  run.concurrent.assign(run.begin.size() - 1, {0, 0});
   for (const Flow& flow : run.channel.flows) {
-    if (fluid_.leaves_site(flow.from, flow.to)) {
-      ++run.concurrent[key(flow.from, flow.step)].sent;
-      ++run.concurrent[key(flow.to, flow.step)].received;
-    }
     ++run.begin[key(flow.from, flow.step) + 1];
     ++run.begin[key(flow.to, flow.step) + 1];
   }
@@ -65,14 +60,6 @@ SimulatedTransfer::Range SimulatedTransfer::flows_of(const ChannelRun& run, Node
   const auto key = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
                    static_cast<std::size_t>(step);
   return {run.begin[key], run.begin[key + 1]};
-}
-
-ConcurrentFlows SimulatedTransfer::concurrent_flows(const ChannelRun& run, const Flow& flow) const {
-  const auto of = [&](NodeId node) {
-    return run.concurrent[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
-                          static_cast<std::size_t>(flow.step)];
-  };
-  return {of(flow.from).sent, of(flow.to).received};
 }
 
 std::int32_t SimulatedTransfer::step_from(const ChannelRun& run, NodeId node, std::int32_t step) const {
@@ -115,95 +102,76 @@ void SimulatedTransfer::next_step(std::uint32_t channel, NodeId node) {
   }
 }
 
-// A flow begins with a rendezvous: the sender has waited for the latency and the other delays of the first
-// byte, and the receiver is ready. All sends of a step start together, each after its own delay.
+Message& SimulatedTransfer::message(FlowRef ref) {
+  ChannelRun& run = channels_[ref.channel];
+  std::unique_ptr<Message>& message = run.messages[ref.flow];
+  const Flow& flow = run.channel.flows[ref.flow];
+  if (!message) message = transport_.message(flow.from, flow.to, flow.bytes, *this, ref);
+  return *message;
+}
+
+// All sends of a step start together. Receives are ready some steps ahead, as far as the transport has it.
 void SimulatedTransfer::open_step(std::uint32_t channel, NodeId node, double overhead_s) {
   if (abandoned_) return;
   ChannelRun& run = channels_[channel];
   NodeProgress& progress = run.nodes[static_cast<std::size_t>(node)];
-  const auto [begin, end] = flows_of(run, node, progress.step);
+  const std::int32_t step = progress.step;
+  const auto [begin, end] = flows_of(run, node, step);
   progress.pending = static_cast<std::int32_t>(end - begin);
   for (std::uint32_t i = begin; i < end; ++i) {
-    const FlowIndex index = run.of_step[i];
-    const Flow& flow = run.channel.flows[index];
-    const bool sender = flow.from == node;
-    if (!sender) {
-      end_ready(channel, index, sender);
-      continue;
-    }
-    const Wait wait = transport_.wait(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow));
-    run.lead_s[index] = wait.seconds + overhead_s;
-    if (transport_.departs_early(flow.from, flow.to)) {
-      const double latency_s = fluid_.latency_s(flow.from, flow.to);
-      ramp_up(channel, index, wait.seconds - latency_s, latency_s, wait.ramp);
-    } else if (wait.seconds > 0) {
-      fluid_.after(wait.seconds, [this, channel, index] { end_ready(channel, index, true); });
-    } else {
-      end_ready(channel, index, true);
+    const Flow& flow = run.channel.flows[run.of_step[i]];
+    const FlowRef ref{channel, run.of_step[i]};
+    if (flow.from == node) {
+      message(ref).offer(overhead_s);
+    } else if (progress.accepted < step) {
+      message(ref).accept();
     }
   }
+  progress.accepted = std::max(progress.accepted, step);
+  for (std::int32_t ahead = 0; ahead < transport_.steps_accepted_ahead(); ++ahead)
+    accept(channel, node, progress.accepted + 1);
 }
 
-/// Departs after `wait_s`. The flow may then have a larger share of the links than when its ramp began, since
-/// flows with lower latencies have ended; its window grows further before it departs.
-void SimulatedTransfer::ramp_up(std::uint32_t channel, FlowIndex index, double wait_s, double latency_s,
-                                Ramp ramp) {
-  if (abandoned_) return;
-  if (wait_s <= 0) {
-    if (!queue_.when_first) return depart(channel, index, latency_s);
-    return queue_.when_first([this, channel, index, latency_s] { depart(channel, index, latency_s); });
-  }
-  fluid_.after(wait_s, [this, channel, index, latency_s, ramp]() mutable {
-    const Flow& flow = channels_[channel].channel.flows[index];
-    const double longer_s = abandoned_ ? 0 : transport_.longer_ramp_s(flow.from, flow.to, ramp);
-    channels_[channel].lead_s[index] += longer_s;
-    ramp_up(channel, index, longer_s, latency_s, ramp);
-  });
-}
-
-void SimulatedTransfer::depart(std::uint32_t channel, FlowIndex index, double latency_s) {
-  if (abandoned_) return;
+void SimulatedTransfer::accept(std::uint32_t channel, NodeId node, std::int32_t step) {
   ChannelRun& run = channels_[channel];
-  const Flow& flow = run.channel.flows[index];
-  if (run.departures.empty()) run.departures.resize(run.channel.flows.size());
-  Fluid::Callback left;
-  if (queue_.left)
-    left = [this] {
-      if (--flows_to_leave_ == 0 && !abandoned_) queue_.left();
-    };
-  run.departures[index] = transport_.depart(flow.from, flow.to, flow.bytes, std::move(left));
-  fluid_.after(latency_s, [this, channel, index] { end_ready(channel, index, true); });
+  if (step >= run.channel.steps) return;
+  run.nodes[static_cast<std::size_t>(node)].accepted = step;
+  const auto [begin, end] = flows_of(run, node, step);
+  for (std::uint32_t i = begin; i < end; ++i)
+    if (run.channel.flows[run.of_step[i]].to == node) message({channel, run.of_step[i]}).accept();
 }
 
-void SimulatedTransfer::end_ready(std::uint32_t channel, FlowIndex index, bool sender) {
-  if (abandoned_) return;
-  ChannelRun& run = channels_[channel];
-  const bool departed = !run.departures.empty() && run.departures[index] != nullptr;
-  if (++run.ready[index] < 2) {
-    if (sender && departed) transport_.hold(*run.departures[index]);
-    return;
-  }
-  const Flow& flow = run.channel.flows[index];
-  run.start_s[index] = fluid_.now();
+void SimulatedTransfer::when_first(FlowRef /*ref*/, Fluid::Callback depart) {
+  queue_.when_first ? queue_.when_first(std::move(depart)) : depart();
+}
+
+void SimulatedTransfer::all_left(FlowRef /*ref*/) {
+  if (--flows_to_leave_ == 0 && !abandoned_) queue_.left();
+}
+
+void SimulatedTransfer::moving(FlowRef ref, double lead_s) {
+  ChannelRun& run = channels_[ref.channel];
+  const Flow& flow = run.channel.flows[ref.flow];
+  run.start_s[ref.flow] = fluid_.now();
+  run.wanted_s[ref.flow] = fluid_.now() - lead_s;
   timeline_.sent.add(flow.from, flow.to, static_cast<double>(flow.bytes));
-  transport_.send(flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
-                  [this, channel, index] { flow_ended(channel, index); });
 }
 
-/// The time at which the sender wished to send the flow.
-double SimulatedTransfer::wanted_s(std::uint32_t channel, FlowIndex index) const {
-  return channels_[channel].start_s[index] - channels_[channel].lead_s[index];
-}
-
-void SimulatedTransfer::flow_ended(std::uint32_t channel, FlowIndex index) {
+void SimulatedTransfer::sent(FlowRef ref) {
   if (abandoned_) return;
-  ChannelRun& run = channels_[channel];
-  const Flow flow = run.channel.flows[index];
+  ChannelRun& run = channels_[ref.channel];
+  end_done(ref.channel, run.channel.flows[ref.flow].from, run.wanted_s[ref.flow]);
+}
+
+void SimulatedTransfer::arrived(FlowRef ref) {
+  if (abandoned_) return;
+  ChannelRun& run = channels_[ref.channel];
+  const Flow flow = run.channel.flows[ref.flow];
   if (record_flows_)
-    timeline_.flow_records.push_back(
-        {flow.from, flow.to, static_cast<double>(flow.bytes), run.start_s[index], fluid_.now()});
-  end_done(channel, flow.from, wanted_s(channel, index));
-  end_done(channel, flow.to, wanted_s(channel, index));
+    timeline_.flow_records.push_back({flow.from, flow.to, static_cast<double>(flow.bytes),
+                                      run.start_s[ref.flow], fluid_.now()});
+  const std::unique_ptr<Message> over = std::move(run.messages[ref.flow]);
+  end_done(ref.channel, flow.to, run.wanted_s[ref.flow]);
 }
 
 void SimulatedTransfer::end_done(std::uint32_t channel, NodeId node, double start_s) {

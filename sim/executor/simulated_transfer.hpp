@@ -19,7 +19,7 @@ struct Queue {
   std::function<void()> left;  // must be called when all bytes of this transfer have left
 };
 
-class SimulatedTransfer {
+class SimulatedTransfer : private MessageEvents {
  public:
   /// Calls `done(node)` once for each node that takes part. The object must outlive the last of these calls.
   /// With `record_flows` the timeline records every flow.
@@ -43,6 +43,7 @@ class SimulatedTransfer {
     std::int32_t step = -1;
     std::int32_t calls = 0;    // calls of the collective that the node has begun
     std::int32_t pending = 0;  // sent and received flows of the step that have not ended for the node
+    std::int32_t accepted = -1;  // the last step whose messages it is ready for
     double step_start_s = 0;
     std::vector<std::pair<double, double>> spans;  // (start, end) of this step's flows, in seconds
   };
@@ -50,29 +51,30 @@ class SimulatedTransfer {
     Channel channel;
     std::vector<FlowIndex> of_step;    // flows sorted by (node, step); a flow occurs for both of its ends
     std::vector<std::uint32_t> begin;  // [node · steps + step]: index of its first flow in of_step
-    /// [node · steps + step]: number of flows that leave the node's site
-    std::vector<ConcurrentFlows> concurrent;
-    std::vector<char> ready;                             // [flow]: number of its ends (0 to 2) that are ready
-    std::vector<std::shared_ptr<Departure>> departures;  // [flow], or empty if none departs early
-    std::vector<double> start_s;                         // [flow]: time when its first byte moved
-    std::vector<double> lead_s;  // [flow]: seconds from the sender's wish to send until the sender was ready
+    std::vector<std::unique_ptr<Message>> messages;  // [flow]: those that an end has begun and that are under way
+    std::vector<double> start_s;   // [flow]: time when its first byte moved
+    std::vector<double> wanted_s;  // [flow]: when the sender wished to send, as far as the receiver was ready
     std::vector<NodeProgress> nodes;
   };
 
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // (begin, end) in of_step
   void index_flows(ChannelRun& run) const;
   [[nodiscard]] Range flows_of(const ChannelRun& run, costmodel::NodeId node, std::int32_t step) const;
-  [[nodiscard]] ConcurrentFlows concurrent_flows(const ChannelRun& run, const Flow& flow) const;
   /// The first step, from `step` on, in which the node has flows; run.channel.steps if there is none.
   [[nodiscard]] std::int32_t step_from(const ChannelRun& run, costmodel::NodeId node,
                                        std::int32_t step) const;
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
-  void ramp_up(std::uint32_t channel, FlowIndex flow, double wait_s, double latency_s, Ramp ramp);
-  void depart(std::uint32_t channel, FlowIndex flow, double latency_s);
-  void end_ready(std::uint32_t channel, FlowIndex flow, bool sender);
-  void flow_ended(std::uint32_t channel, FlowIndex flow);
-  [[nodiscard]] double wanted_s(std::uint32_t channel, FlowIndex flow) const;
+  /// Tells the messages that the node receives in the step that it is ready for them, unless it has before.
+  void accept(std::uint32_t channel, costmodel::NodeId node, std::int32_t step);
+  Message& message(FlowRef ref);
+  void moving(FlowRef ref, double lead_s) override;
+  void all_left(FlowRef ref) override;
+  void sent(FlowRef ref) override;
+  void arrived(FlowRef ref) override;
+  void when_first(FlowRef ref, Fluid::Callback depart) override;
+  [[nodiscard]] bool asks_for_leaving() const override { return static_cast<bool>(queue_.left); }
+  [[nodiscard]] bool abandoned() const override { return abandoned_; }
   void end_step(std::uint32_t channel, costmodel::NodeId node);
   void end_done(std::uint32_t channel, costmodel::NodeId node, double start_s);
   void record(costmodel::NodeId node, std::vector<std::pair<double, double>>& spans);
