@@ -53,6 +53,7 @@ NetworkModel linux_host() {
   network.initial_window_bytes = 10 * 1448;
   network.idle_restart = true;
   network.send_buffer_bytes = 4.0 * 1024 * 1024;
+  network.receive_buffer_bytes = 6.0 * 1024 * 1024;
   return network;
 }
 

@@ -28,6 +28,14 @@ constexpr auto enum_names(CongestionControl) {
                                                      {CongestionControl::bbr, "bbr"}});
 }
 
+/// Where data wait for the uplink. host: in the site's own hosts, whose kernel lets a connection have little
+/// there, so that it is never full. router: in a router, where acknowledgements wait behind data, and which
+/// drops what finds no room.
+enum class UplinkQueue { host, router };
+constexpr auto enum_names(UplinkQueue) {
+  return std::to_array<EnumName<UplinkQueue>>({{UplinkQueue::host, "host"}, {UplinkQueue::router, "router"}});
+}
+
 /// Values of the terms that the scenario does not give. ideal: off. linux: as in linux_host().
 enum class Host { ideal, linux_tcp };
 constexpr auto enum_names(Host) {
@@ -54,10 +62,15 @@ struct NetworkModel {
   int streams = 1;
   std::optional<double> tcp_window_bytes;      // maximum window of one stream
   std::optional<double> send_buffer_bytes;     // largest send buffer of one stream's socket
+  std::optional<double> receive_buffer_bytes;  // largest receive buffer of one stream's socket
   std::optional<double> loss_rate;             // share of the segments that is lost
   double segment_bytes = 1460;                 // segment size for the loss_rate formula
   std::optional<double> initial_window_bytes;  // initial window of one stream; switches slow start on
   bool idle_restart = false;                   // idle periods shrink the window: see after_idle_bytes()
+
+  // Queues of links; only with slow start.
+  UplinkQueue uplink_queue = UplinkQueue::host;
+  double queue_bdp = 1;  // room of a queue, in rates × longest round trips; at least 256 KiB
 
   /// For reports: the keys of the parameters that `fomoe calibrate` fitted ("latency_factor"), and the file
   /// of the measurements.

@@ -110,11 +110,14 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"segment_bytes", network.segment_bytes},
                {"idle_restart", network.idle_restart},
                {"congestion_control", to_string(network.congestion_control)},
+               {"uplink_queue", to_string(network.uplink_queue)},
+               {"queue_bdp", network.queue_bdp},
                {"ring_model", to_string(network.ring_model)}};
   // Terms that are switched off have no key.
   if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
   if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
   if (network.send_buffer_bytes) json["send_buffer_bytes"] = *network.send_buffer_bytes;
+  if (network.receive_buffer_bytes) json["receive_buffer_bytes"] = *network.receive_buffer_bytes;
   if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
   if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;
   return json;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,7 @@
 #include "platforms/support/child.hpp"
 #include "sim/executor/plan_simulator.hpp"
 #include "sim/transport/fluid_transport.hpp"
+#include "sim/transport/tcp_transport.hpp"
 
 namespace fomoe::sim {
 
@@ -97,6 +99,13 @@ class SharedProgress {
   Values* values_;
 };
 
+std::unique_ptr<Transport> make_transport(const costmodel::Plan& plan, const platforms::Platform& platform,
+                                          const Options& options) {
+  if (options.network.initial_window_bytes)
+    return std::make_unique<TcpTransport>(plan.nodes, platform, options.network, options.seed);
+  return std::make_unique<FluidTransport>(plan.nodes, platform, options.network, options.seed);
+}
+
 }  // namespace
 
 Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
@@ -114,7 +123,7 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
   Child child([&](ChildOutput& output) {
     // The transport is never destroyed: the process ends first, and SimGrid complains of flows that a failed
     // run leaves behind.
-    Transport* transport = new FluidTransport(plan.nodes, platform, options.network, options.seed);
+    Transport* transport = make_transport(plan, platform, options).release();
     std::vector<Timeline> timelines;
     for (const Sequence& sequence : sequences) {
       transport->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);

@@ -184,7 +184,10 @@ class Simulation {
   }
 
   [[nodiscard]] platforms::Platform platform() const {
-    return costmodel::effective_platform(scenario_.platform, scenario_.network);
+    costmodel::NetworkModel network = scenario_.network;
+    // Connections with windows have what BBR leaves by what it does.
+    if (windows()) network.congestion_control = costmodel::CongestionControl::reno;
+    return costmodel::effective_platform(scenario_.platform, network);
   }
 
   bool executes_all() {

@@ -17,7 +17,7 @@ void Fluid::reset_links() {
   for (const platforms::LinkChange& change : platform_.changes) {
     if (change.bandwidth_bytes_per_s) set_rate(change, platforms::rate_of(platform_, change));
   }
-  if (latencies_changed_) latencies_changed_();
+  if (links_changed_) links_changed_();
 }
 
 void Fluid::release_changes() {
@@ -64,12 +64,10 @@ void Fluid::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
 }
 
 void Fluid::change(const platforms::LinkChange& change) {
-  if (change.latency_s) {
-    platform_.set_latency(change.from, change.to, *change.latency_s);
-    if (latencies_changed_) latencies_changed_();
-  }
+  if (change.latency_s) platform_.set_latency(change.from, change.to, *change.latency_s);
+  if (change.bandwidth_bytes_per_s) set_rate(change, *change.bandwidth_bytes_per_s);
+  if (links_changed_) links_changed_();
   if (!change.bandwidth_bytes_per_s) return;
-  set_rate(change, *change.bandwidth_bytes_per_s);
   if (*change.bandwidth_bytes_per_s > 0) return;
   for (const Flight& flight : simgrid_->flights) {
     if (flight.comm) refuse_dead_links(flight.from, flight.to);

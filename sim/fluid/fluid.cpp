@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -136,6 +137,12 @@ void Fluid::stop() {
   stopped_ = true;
   if (simgrid_->at_twice_the_clock != nullptr) simgrid_->at_twice_the_clock->remove();
   simgrid_->at_twice_the_clock = nullptr;
+}
+
+double Fluid::next_other_event_s() const {
+  if (simgrid_->flights.size() > simgrid_->free_flights.size()) return now();
+  const double next_s = simgrid::kernel::timer::Timer::next();
+  return next_s < 0 ? std::numeric_limits<double>::infinity() : next_s - start_s_;
 }
 
 double Fluid::latency_s(NodeId from, NodeId to) const {

@@ -63,8 +63,12 @@ class Fluid {
   void cancel_all();
   /// Sets the rate of a pair that has a cap. Requires links that change.
   void set_cap(Pair pair, double bytes_per_s);
-  /// Called after every change of a latency, and after restart().
-  void on_latency_change(Callback callback) { latencies_changed_ = std::move(callback); }
+  /// Called after every change of a link, and after restart().
+  void on_change(Callback callback) { links_changed_ = std::move(callback); }
+  /// Throws std::runtime_error if a link of the route stays down permanently.
+  void refuse_dead_links(costmodel::NodeId from, costmodel::NodeId to) const;
+  /// When the next event can happen at the earliest, without further calls: now, while flows move.
+  [[nodiscard]] double next_other_event_s() const;
 
   /// Called after every event of the simulation, when all queued callbacks have run.
   void on_event(Callback callback) { event_passed_ = std::move(callback); }
@@ -94,7 +98,6 @@ class Fluid {
   void change(const platforms::LinkChange& change);
   void reset_links();
   void set_rate(const platforms::LinkChange& of, double bytes_per_s);
-  void refuse_dead_links(costmodel::NodeId from, costmodel::NodeId to) const;
 
   const std::vector<costmodel::Node>& nodes_;
   const platforms::Platform described_;  // the state before any change
@@ -104,7 +107,7 @@ class Fluid {
   double changes_at_start_s_ = 0;        // the clock of the changes at the last restart
   std::optional<double> released_at_s_;  // time at which the clock of the changes began to run
   bool stopped_ = false;
-  Callback latencies_changed_, event_passed_;
+  Callback links_changed_, event_passed_;
   std::deque<Callback> ready_callbacks_;
   std::unique_ptr<Simgrid> simgrid_;
 };

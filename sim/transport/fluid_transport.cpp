@@ -139,7 +139,7 @@ FluidTransport::FluidTransport(const std::vector<costmodel::Node>& nodes, const 
       draws_(network.jitter_s > 0 ? nodes.size() * nodes.size() : 0, 0),
       fluid_(nodes, platform, caps(platform)) {
   if (!latencies_change(platform)) return;
-  fluid_.on_latency_change([this, pairs = caps(platform)] {
+  fluid_.on_change([this, pairs = caps(platform)] {
     for (const auto& [pair, at_start] : pairs) fluid_.set_cap(pair, cap_bytes_per_s(fluid_.platform(), pair));
   });
 }

@@ -23,6 +23,10 @@ class FluidTransport : public Transport {
                                    MessageEvents& events, FlowRef ref) override;
   void cancel_all() override { fluid_.cancel_all(); }
 
+ protected:
+  /// The jitter of a pair's next message, in seconds.
+  double draw_jitter_s(costmodel::NodeId from, costmodel::NodeId to);
+
  private:
   friend class FluidMessage;
   using Pair = Fluid::Pair;
@@ -31,8 +35,6 @@ class FluidTransport : public Transport {
   [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
     return fluid_.unequal_latencies() && fluid_.leaves_site(from, to) && fluid_.latency_s(from, to) > 0;
   }
-  /// The jitter of a pair's next message, in seconds.
-  double draw_jitter_s(costmodel::NodeId from, costmodel::NodeId to);
   /// The greatest rate of the pair's connection, by TCP's window and loss; infinite if nothing limits it.
   [[nodiscard]] double cap_bytes_per_s(const platforms::Platform& platform, Pair pair) const;
   /// The caps of connections that may limit a message.
@@ -43,6 +45,8 @@ class FluidTransport : public Transport {
   std::uint64_t seed_;
   std::uint64_t stream_ = 0;
   std::vector<std::uint64_t> draws_;  // [from · nodes + to]: draws of jitter; empty without jitter
+
+ protected:
   Fluid fluid_;
 };
 

@@ -76,6 +76,8 @@ std::vector<std::string> choices(const Key& key) {
     names = costmodel::all_names<costmodel::Host>();
   } else if (key.name == "congestion_control") {
     names = costmodel::all_names<costmodel::CongestionControl>();
+  } else if (key.name == "uplink_queue") {
+    names = costmodel::all_names<costmodel::UplinkQueue>();
   } else if (key.name == "policy") {
     names = costmodel::all_names<costmodel::FailurePolicy>();
   } else if (key.name == "preset" && key.table == "platform") {

@@ -153,6 +153,19 @@ constexpr Key kSiteKeys[] = {
      "largest send buffer of a connection's socket, the third number of net.ipv4.tcp_wmem; limits a flow to "
      "streams x 2/3 x send_buffer / round trip",
      "\"4MiB\""},
+    {"network_model", "receive_buffer", Kind::size, "",
+     "6MiB with host = \"linux\", else receive buffers do not limit any flow",
+     "largest receive buffer of a connection's socket, the third number of net.ipv4.tcp_rmem, half of which is "
+     "its window; only with initial_window",
+     "\"6MiB\""},
+    {"network_model", "uplink_queue", Kind::choice, "\"host\"", "",
+     "where data wait for the uplink; host: in the site's own hosts, which never drop them; router: in a "
+     "router, where acknowledgements wait behind data; only with initial_window",
+     "\"router\""},
+    {"network_model", "queue_bdp", Kind::multiple, "1.0", "",
+     "room of each link's queue, in the link's rate x its longest round trip, at least 256 KiB; only with "
+     "initial_window",
+     "8.0", 1e6},
     {"network_model", "loss_rate", Kind::share, "", "no loss",
      "share p of segments that are lost; with reno, a flow is limited to streams x segment / round trip x "
      "sqrt(3 / 2p); with cubic, to what RFC 9438 gives",

@@ -44,6 +44,9 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   network.streams = table.small_count("streams");
   if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
   if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
+  if (table.has("receive_buffer")) network.receive_buffer_bytes = table.quantity("receive_buffer");
+  network.uplink_queue = costmodel::enum_of<costmodel::UplinkQueue>(table.text("uplink_queue")).value();
+  network.queue_bdp = table.multiple("queue_bdp");
   if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
   network.congestion_control =
       costmodel::enum_of<costmodel::CongestionControl>(table.text("congestion_control")).value();

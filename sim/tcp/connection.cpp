@@ -1,0 +1,158 @@
+#include "sim/tcp/connection.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fomoe::sim {
+
+namespace {
+
+// Memory of the structures that describe a burst: struct sk_buff, skb_shared_info and the headers.
+constexpr double kDescription_bytes = 1280;
+// The memory that tcp_sndbuf_expand() counts for a segment with a packet size of 1500 bytes: a power of two
+// above 1460 + 320 + 320, and the description's 256.
+constexpr double kMemoryPerSegment_bytes = 4096 + 256;
+// A socket that was full takes data again when at most 2/3 of its buffer are in use
+// (sk_stream_is_writeable() in include/net/sock.h).
+constexpr double kTakesAgain = 2.0 / 3;
+constexpr double kLeastTimeout_s = 0.2;  // TCP_RTO_MIN
+
+}  // namespace
+
+double Connection::memory_per_byte() const { return 1 + kDescription_bytes / burst_bytes(); }
+
+double Connection::timeout_s() const { return (smoothed_s_ > 0 ? smoothed_s_ : 1 - kLeastTimeout_s) + kLeastTimeout_s; }
+
+void Connection::put(double now_s, std::int64_t bytes, PartEvents& events) {
+  if (static_cast<double>(unsent_) < kSegment_bytes && in_host_bytes <= 0 &&
+      in_flight() < control_->window_bytes())
+    sender_limited_until_ = std::max(1.0, acknowledged_ + in_flight());
+  parts_.push_back({&events, bytes, bytes});
+  write(now_s);
+}
+
+// The application writes until the buffer is full, and then waits until a third of it is free.
+void Connection::write(double now_s) {
+  const double memory = memory_per_byte();
+  double used = (written_ - acknowledged_) * memory;
+  if (buffer_full_ && used > kTakesAgain * buffer_) return;
+  buffer_full_ = false;
+  while (writing_ < parts_.size() && !buffer_full_) {
+    Part& part = parts_[writing_];
+    const auto room = static_cast<std::int64_t>(std::ceil(std::max(0.0, buffer_ - used) / memory));
+    const std::int64_t taken = std::min(part.unwritten, room);
+    part.unwritten -= taken;
+    unsent_ += taken;
+    written_ += static_cast<double>(taken);
+    used += static_cast<double>(taken) * memory;
+    if (part.unwritten > 0) {
+      buffer_full_ = true;
+    } else {
+      ++writing_;
+      part.events->written(now_s);
+    }
+  }
+}
+
+// tcp_sndbuf_expand(): twice the window. The buffer never shrinks.
+void Connection::expand_buffer() {
+  if (in_flight() >= control_->window_bytes()) return;
+  const double wanted = 2 * control_->window_bytes() / kSegment_bytes * kMemoryPerSegment_bytes;
+  buffer_ = std::max(buffer_, std::min(wanted, buffers_.send));
+}
+
+void Connection::note_window(bool limited) {
+  if (acknowledged_ + lost_ < usage_end_ && !limited && (window_limited_ || in_flight() <= largest_flight_))
+    return;
+  window_limited_ = limited;
+  largest_flight_ = in_flight();
+  usage_end_ = sent_;
+}
+
+std::int64_t Connection::ready_bytes(double now_s, double& not_before_s) {
+  if (unsent_ == 0) return 0;
+  if (in_flight() <= 0 && last_sent_s_ >= 0 && now_s > last_sent_s_)
+    control_->sends_again(now_s, now_s - last_sent_s_, timeout_s(), sender_limited_until_ > 0);
+  const double least = std::min(static_cast<double>(unsent_), kSegment_bytes);
+  const double window = control_->window_bytes() - in_flight();
+  if (window < least) {
+    note_window(true);
+    return 0;
+  }
+  const double room = std::min(window, buffers_.receive / 2 - in_flight());  // net.ipv4.tcp_adv_win_scale = 1
+  if (room < least) return 0;
+  if (control_->paces() && now_s < next_burst_s_) {
+    not_before_s = next_burst_s_;
+    return 0;
+  }
+  return std::min(unsent_, static_cast<std::int64_t>(std::min(room, std::max(1.0, burst_bytes()))));
+}
+
+Burst Connection::send(double now_s, std::int64_t bytes) {
+  if (in_flight() <= 0) first_sent_s_ = acknowledged_at_s_ = now_s;
+  Burst burst;
+  burst.bytes = bytes;
+  burst.sent_s = now_s;
+  burst.first_sent_s = first_sent_s_;
+  burst.acknowledged = acknowledged_;
+  burst.acknowledged_at_s = acknowledged_at_s_;
+  burst.sender_limited = sender_limited_until_ > 0;
+  unsent_ -= bytes;
+  sent_ += static_cast<double>(bytes);
+  last_sent_s_ = now_s;
+  if (control_->paces())
+    next_burst_s_ =
+        std::max(now_s, next_burst_s_) + static_cast<double>(bytes) / control_->pace_bytes_per_s(smoothed_s_);
+  note_window(in_flight() >= control_->window_bytes());
+  return burst;
+}
+
+void Connection::deliver(double now_s, std::int64_t bytes) {
+  while (bytes > 0 && !parts_.empty()) {
+    Part& part = parts_.front();
+    const std::int64_t taken = std::min(bytes, part.undelivered);
+    part.undelivered -= taken;
+    bytes -= taken;
+    if (part.undelivered > 0) return;
+    PartEvents* events = part.events;
+    parts_.pop_front();
+    --writing_;
+    events->delivered(now_s);
+  }
+}
+
+void Connection::acknowledge(double now_s, const Burst& burst) {
+  Ack ack;
+  ack.now_s = now_s;
+  ack.bytes = static_cast<double>(burst.bytes);
+  ack.round_trip_s = now_s - burst.sent_s;
+  least_s_ = least_s_ > 0 ? std::min(least_s_, ack.round_trip_s) : ack.round_trip_s;
+  smoothed_s_ += smoothed_s_ > 0 ? (ack.round_trip_s - smoothed_s_) / 8 : ack.round_trip_s;
+  acknowledged_ += ack.bytes;
+  lost_ += static_cast<double>(burst.lost);
+  unsent_ += burst.lost;
+  acknowledged_at_s_ = now_s;
+  first_sent_s_ = std::max(first_sent_s_, burst.sent_s);
+  if (sender_limited_until_ > 0 && acknowledged_ > sender_limited_until_) sender_limited_until_ = 0;
+  const double accounted = acknowledged_ + lost_;
+  if (burst.lost > 0 && accounted > recovered_at_) {
+    control_->lost(now_s);
+    recovered_at_ = sent_;
+  }
+  ack.acknowledged = acknowledged_;
+  ack.accounted = accounted;
+  ack.sent = sent_;
+  ack.acknowledged_when_sent = burst.acknowledged;
+  ack.interval_s = std::max(burst.sent_s - burst.first_sent_s, now_s - burst.acknowledged_at_s);
+  ack.sender_limited = burst.sender_limited;
+  ack.in_recovery = accounted < recovered_at_;
+  ack.window_limited = window_limited_;
+  ack.largest_flight = largest_flight_;
+  ack.smoothed_s = smoothed_s_;
+  ack.least_s = least_s_;
+  control_->acknowledged(ack);
+  expand_buffer();
+  write(now_s);
+}
+
+}  // namespace fomoe::sim

@@ -1,0 +1,97 @@
+// One TCP connection in one direction: the socket's send buffer, what is in flight, and what the receiver
+// has. It knows no links; tcp_network.hpp carries its bursts.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "sim/tcp/congestion_control.hpp"
+
+namespace fomoe::sim {
+
+/// Limits of the buffers of a host's sockets, in bytes.
+struct SocketBuffers {
+  double send = std::numeric_limits<double>::infinity();     // net.ipv4.tcp_wmem, the third number
+  double receive = std::numeric_limits<double>::infinity();  // net.ipv4.tcp_rmem, the third number
+};
+
+/// Who hears of a part of a message that a connection carries.
+class PartEvents {
+ public:
+  virtual ~PartEvents() = default;
+  virtual void written(double at_s) = 0;    // its last byte is in the send buffer
+  virtual void delivered(double at_s) = 0;  // the receiver has its last byte
+};
+
+/// Payload that travels together, and then its acknowledgement.
+struct Burst {
+  std::uint32_t connection = 0;
+  bool acknowledgement = false, sender_limited = false;
+  std::uint16_t hop = 0;   // links of its way that it has passed
+  std::int64_t bytes = 0;  // that arrive
+  std::int64_t lost = 0;   // that do not
+  double sent_s = 0;
+  double first_sent_s = 0;            // when the burst was sent that was acknowledged last, before it was sent
+  double acknowledged = 0;            // bytes acknowledged before it was sent
+  double acknowledged_at_s = 0;       // when the last of them was
+};
+
+class Connection {
+ public:
+  Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers)
+      : control_(std::move(control)), buffers_(buffers) {}
+
+  /// Queues a part of a message behind those before it.
+  void put(double now_s, std::int64_t bytes, PartEvents& events);
+  /// The bytes that may leave now as one burst; 0 if there is nothing to send, or the window or the pace
+  /// does not allow it. Sets `not_before_s` if the pace is the reason.
+  std::int64_t ready_bytes(double now_s, double& not_before_s);
+  /// Sends a burst of that many bytes.
+  Burst send(double now_s, std::int64_t bytes);
+  /// Bytes arrive at the receiver.
+  void deliver(double now_s, std::int64_t bytes);
+  /// The acknowledgement of a burst arrives.
+  void acknowledge(double now_s, const Burst& burst);
+  /// Ends all messages without events.
+  void abort() { parts_.clear(); }
+
+  [[nodiscard]] double burst_bytes() const {
+    return sim::burst_bytes(control_->pace_bytes_per_s(round_trip_or(smoothed_s_)));
+  }
+  [[nodiscard]] bool idle() const { return parts_.empty(); }
+  double in_host_bytes = 0;     // of the host's queue, for TcpNetwork
+  double pump_at_s = -1;        // when it will try to send again; -1: not planned
+
+ private:
+  struct Part {
+    PartEvents* events;
+    std::int64_t unwritten, undelivered;
+  };
+  void write(double now_s);
+  void expand_buffer();
+  void note_window(bool limited);
+  [[nodiscard]] double in_flight() const { return sent_ - acknowledged_ - lost_; }
+  /// Memory that a byte of payload takes in the send buffer.
+  [[nodiscard]] double memory_per_byte() const;
+  [[nodiscard]] static double round_trip_or(double smoothed_s) { return smoothed_s > 0 ? smoothed_s : 1e-3; }
+  [[nodiscard]] double timeout_s() const;
+
+  std::unique_ptr<CongestionControl> control_;
+  SocketBuffers buffers_;
+  std::deque<Part> parts_;       // that the receiver does not have
+  std::size_t writing_ = 0;      // the first of them that is not all written
+  std::int64_t unsent_ = 0;      // in the send buffer
+  double written_ = 0, sent_ = 0, acknowledged_ = 0, lost_ = 0;  // bytes so far; sent_ counts repetitions
+  double buffer_ = 87040;        // send buffer: of the first window (tcp_sndbuf_expand())
+  bool buffer_full_ = false;
+  double smoothed_s_ = 0, least_s_ = 0;  // round trips; 0: none measured
+  double last_sent_s_ = -1, first_sent_s_ = 0, acknowledged_at_s_ = 0;
+  double next_burst_s_ = 0;              // by the pace
+  double sender_limited_until_ = 0;      // acknowledged bytes; 0: the sender has enough to send
+  double recovered_at_ = -1;             // bytes accounted for at which the last loss is over
+  // The use of the window (tcp_cwnd_validate() in net/ipv4/tcp_output.c).
+  bool window_limited_ = false;
+  double largest_flight_ = 0, usage_end_ = 0;
+};
+
+}  // namespace fomoe::sim

@@ -1,0 +1,32 @@
+// What Reno and CUBIC have in common: a window that doubles in each round trip up to a threshold, and that
+// shrinks after silence.
+#pragma once
+#include <limits>
+
+#include "sim/tcp/congestion_control.hpp"
+
+namespace fomoe::sim {
+
+class LossBased : public CongestionControl {
+ public:
+  LossBased(double first_window_bytes, bool idle_restart)
+      : CongestionControl(first_window_bytes), first_window_(first_window_bytes), idle_restart_(idle_restart) {}
+  void sends_again(double now_s, double idle_s, double timeout_s, bool sender_limited) override;
+  [[nodiscard]] double pace_bytes_per_s(double smoothed_s) const override;
+
+ protected:
+  [[nodiscard]] bool in_slow_start() const { return window_ < threshold_; }
+  /// Whether the window may grow: only what was used may (tcp_is_cwnd_limited() in include/net/tcp.h), and
+  /// not while losses are repaired.
+  [[nodiscard]] bool may_grow(const Ack& ack) const {
+    return !ack.in_recovery &&
+           (ack.window_limited || (in_slow_start() && window_ < 2 * ack.largest_flight));
+  }
+  double threshold_ = std::numeric_limits<double>::infinity();  // slow start threshold
+
+ private:
+  double first_window_;
+  bool idle_restart_;
+};
+
+}  // namespace fomoe::sim

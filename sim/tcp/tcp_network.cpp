@@ -1,0 +1,281 @@
+#include "sim/tcp/tcp_network.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/transport/random.hpp"
+
+namespace fomoe::sim {
+
+using costmodel::NodeId;
+
+TcpNetwork::TcpNetwork(const std::vector<costmodel::Node>& nodes, const costmodel::NetworkModel& network,
+                       std::uint64_t seed, IfDown if_down)
+    : nodes_(nodes), network_(network), seed_(seed), if_down_(std::move(if_down)), sites_(0) {}
+
+void TcpNetwork::restart(const platforms::Platform& platform, std::uint64_t stream) {
+  platform_ = &platform;
+  stream_ = stream;
+  close_all();
+  lines_.clear();
+  line_of_.clear();
+  make_links(platform);
+}
+
+void TcpNetwork::close_all() {
+  events_ = {};
+  stalled_.clear();
+  bursts_.clear();
+  free_bursts_.clear();
+  std::uint64_t draws = 0;
+  for (const std::unique_ptr<Line>& line : lines_) draws = std::max(draws, line->draws);
+  lines_.clear();
+  line_of_.clear();
+  planned_ += draws << 1U;
+}
+
+// A queue has room for `queue_bdp` times what its link carries in the longest round trip of its ways, and
+// for 256 KiB at least. In the queue of a host, sockets wait before it overflows.
+void TcpNetwork::make_links(const platforms::Platform& platform) {
+  constexpr double kLeastQueue_bytes = 256 * 1024;
+  const int sites = platform.size();
+  sites_ = static_cast<std::size_t>(sites);
+  const auto longest_s = [&](const auto& uses) {
+    double most_s = 0;
+    for (int a = 0; a < sites; ++a)
+      for (int b = 0; b < sites; ++b)
+        if (a != b && uses(a, b))
+          most_s = std::max(most_s, platform.path(a, b).latency_s + platform.path(b, a).latency_s);
+    return most_s;
+  };
+  const auto queue = [&](double bytes_per_s, const auto& uses) {
+    return LinkQueue(bytes_per_s,
+                     std::max(kLeastQueue_bytes, network_.queue_bdp * bytes_per_s * longest_s(uses)));
+  };
+  const bool host = network_.uplink_queue == costmodel::UplinkQueue::host;
+  up_.clear();
+  down_.clear();
+  shared_.clear();
+  path_.clear();
+  for (int i = 0; i < sites; ++i) {
+    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
+    up_.push_back(host ? LinkQueue(site.uplink_bytes_per_s)
+                       : queue(site.uplink_bytes_per_s, [&](int a, int) { return a == i; }));
+    down_.push_back(queue(site.downlink_bytes_per_s, [&](int, int b) { return b == i; }));
+  }
+  for (std::size_t s = 0; s < platform.shared_links.size(); ++s) {
+    shared_.push_back(queue(platform.shared_links[s].bandwidth_bytes_per_s, [&](int a, int b) {
+      const auto links = platform.shared_by(a, b);
+      return std::find(links.begin(), links.end(), static_cast<int>(s)) != links.end();
+    }));
+  }
+  const bool changes = !platform.changes.empty();
+  for (int a = 0; a < sites; ++a) {
+    for (int b = 0; b < sites; ++b) {
+      const double bytes_per_s = platform.path(a, b).bandwidth_bytes_per_s;
+      const double ports = std::min(platform.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s,
+                                    platform.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s);
+      if (a == b || !std::isfinite(bytes_per_s) || (!changes && bytes_per_s >= ports)) continue;
+      path_.emplace(std::pair{a, b}, queue(bytes_per_s, [&](int x, int y) { return x == a && y == b; }));
+    }
+  }
+  ways_.clear();
+  for (int a = 0; a < sites; ++a)
+    for (int b = 0; b < sites; ++b) ways_.push_back(a == b ? Way{} : make_way(platform, a, b));
+}
+
+TcpNetwork::Way TcpNetwork::make_way(const platforms::Platform& platform, int from, int to) {
+  Way way;
+  way.latency_s = platform.path(from, to).latency_s;
+  way.hops.push_back({&up_[static_cast<std::size_t>(from)], -1});
+  if (const auto found = path_.find({from, to}); found != path_.end()) way.hops.push_back({&found->second, -1});
+  const auto shared = platform.shared_by(from, to);
+  const std::size_t on_path = shared.size() - platform.shared_at_receiver(from, to).size();
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    if (i == on_path) way.before_latency = way.hops.size();
+    const auto link = static_cast<std::size_t>(shared[i]);
+    way.hops.push_back(platform.shared_links[link].per_flow ? Hop{nullptr, shared[i]} : Hop{&shared_[link], -1});
+  }
+  if (on_path == shared.size()) way.before_latency = way.hops.size();
+  way.hops.push_back({&down_[static_cast<std::size_t>(to)], -1});
+  return way;
+}
+
+void TcpNetwork::change(double now_s) {
+  const platforms::Platform& platform = *platform_;
+  for (std::size_t i = 0; i < sites_; ++i) {
+    up_[i].set_rate(now_s, platform.sites[i].uplink_bytes_per_s);
+    down_[i].set_rate(now_s, platform.sites[i].downlink_bytes_per_s);
+  }
+  for (std::size_t s = 0; s < shared_.size(); ++s) {
+    shared_[s].set_rate(now_s, platform.shared_links[s].bandwidth_bytes_per_s);
+    for (const std::unique_ptr<Line>& line : lines_)
+      if (s < line->alone.size() && line->alone[s])
+        line->alone[s]->set_rate(now_s, platform.shared_links[s].bandwidth_bytes_per_s);
+  }
+  for (auto& [sites, queue] : path_)
+    queue.set_rate(now_s, platform.path(sites.first, sites.second).bandwidth_bytes_per_s);
+  for (std::size_t a = 0; a < sites_; ++a)
+    for (std::size_t b = 0; b < sites_; ++b)
+      if (a != b)
+        ways_[a * sites_ + b].latency_s = platform.path(static_cast<int>(a), static_cast<int>(b)).latency_s;
+  for (const auto& [what, index] : std::exchange(stalled_, {})) plan(now_s, what, index);
+}
+
+double TcpNetwork::draw(Line& line) const { return sim::draw(seed_, stream_, line.id, line.draws++); }
+
+std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
+  const std::uint64_t pair =
+      static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
+  const auto [found, is_new] =
+      line_of_.try_emplace({pair, stream}, static_cast<std::uint32_t>(lines_.size()));
+  if (!is_new) return found->second;
+  const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
+  const double round_trip_s = way(a, b).latency_s + way(b, a).latency_s;
+  SocketBuffers buffers;
+  if (network_.send_buffer_bytes) buffers.send = *network_.send_buffer_bytes;
+  if (network_.receive_buffer_bytes) buffers.receive = *network_.receive_buffer_bytes;
+  // A window of w bytes takes a receive buffer of 2 w bytes (Connection::ready_bytes).
+  if (network_.tcp_window_bytes) buffers.receive = std::min(buffers.receive, 2 * *network_.tcp_window_bytes);
+  if (const double most = platform_->path(a, b).connection_bytes_per_s; most != platforms::kUnlimited)
+    buffers = {std::numeric_limits<double>::infinity(), 2 * most * round_trip_s};
+  const std::uint32_t index = found->second;
+  const auto draw_next = [this, index] { return draw(*lines_[index]); };
+  lines_.push_back(std::make_unique<Line>(
+      Line{a, b, from, to, Connection(make_congestion_control(network_, round_trip_s, draw_next), buffers),
+           (pair << 8U) + static_cast<std::uint64_t>(stream) + planned_}));
+  Line& made = *lines_.back();
+  if (network_.loss_rate) made.bytes_to_loss = -std::log1p(-draw(made)) * kSegment_bytes / *network_.loss_rate;
+  made.alone.resize(shared_.size());
+  for (std::size_t s = 0; s < shared_.size(); ++s)
+    if (platform_->shared_links[s].per_flow)
+      made.alone[s] = std::make_unique<LinkQueue>(platform_->shared_links[s].bandwidth_bytes_per_s);
+  return index;
+}
+
+void TcpNetwork::put(double now_s, NodeId from, NodeId to, int stream, std::int64_t bytes,
+                     PartEvents& events) {
+  const std::uint32_t index = line(from, to, stream);
+  lines_[index]->tcp.put(now_s, bytes, events);
+  pump(now_s, index);
+}
+
+double TcpNetwork::next_event_s() const {
+  return events_.empty() ? std::numeric_limits<double>::infinity() : events_.top().at_s;
+}
+
+void TcpNetwork::plan(double at_s, What what, std::uint32_t index, std::int64_t bytes) {
+  events_.push({at_s, planned_++, what, index, bytes});
+}
+
+void TcpNetwork::stall(What what, std::uint32_t index, const Line& line) {
+  if_down_(line.from, line.to);
+  stalled_.emplace_back(what, index);
+}
+
+void TcpNetwork::run(const double& until_s) {
+  while (!events_.empty() && events_.top().at_s <= until_s) {
+    const Event event = events_.top();
+    events_.pop();
+    switch (event.what) {
+      case What::hop:
+        hop(event.at_s, event.index);
+        break;
+      case What::left_host:
+        lines_[event.index]->tcp.in_host_bytes -= static_cast<double>(event.bytes);
+        pump(event.at_s, event.index);
+        break;
+      case What::pump:
+        lines_[event.index]->tcp.pump_at_s = -1;
+        pump(event.at_s, event.index);
+        break;
+    }
+  }
+}
+
+// Sends what the connection may send. Of one connection, the host's queue has at most two bursts at a time
+// (TCP small queues; tcp_small_queue_check() in net/ipv4/tcp_output.c).
+void TcpNetwork::pump(double now_s, std::uint32_t index) {
+  constexpr double kMostInHost_bursts = 2;
+  Line& line = *lines_[index];
+  Connection& tcp = line.tcp;
+  const bool host = network_.uplink_queue == costmodel::UplinkQueue::host;
+  for (;;) {
+    if (host && tcp.in_host_bytes > 0 && tcp.in_host_bytes >= kMostInHost_bursts * tcp.burst_bytes()) return;
+    double not_before_s = -1;
+    const std::int64_t bytes = tcp.ready_bytes(now_s, not_before_s);
+    if (bytes == 0) {
+      if (not_before_s >= 0 && tcp.pump_at_s < 0) {
+        tcp.pump_at_s = not_before_s;
+        plan(not_before_s, What::pump, index);
+      }
+      return;
+    }
+    if (up_[static_cast<std::size_t>(line.from_site)].down()) return stall(What::pump, index, line);
+    Burst burst = tcp.send(now_s, bytes);
+    burst.connection = index;
+    burst.lost = lost_by_chance(line, bytes);
+    burst.bytes -= burst.lost;
+    std::uint32_t place = static_cast<std::uint32_t>(bursts_.size());
+    if (free_bursts_.empty()) {
+      bursts_.push_back(burst);
+    } else {
+      place = free_bursts_.back();
+      free_bursts_.pop_back();
+      bursts_[place] = burst;
+    }
+    if (host) tcp.in_host_bytes += static_cast<double>(bytes);
+    hop(now_s, place);
+  }
+}
+
+std::int64_t TcpNetwork::lost_by_chance(Line& line, std::int64_t bytes) const {
+  if (!network_.loss_rate) return 0;
+  std::int64_t lost = 0;
+  line.bytes_to_loss -= static_cast<double>(bytes);
+  while (line.bytes_to_loss < 0) {
+    lost = std::min(bytes, lost + static_cast<std::int64_t>(kSegment_bytes));
+    line.bytes_to_loss -= std::log1p(-draw(line)) * kSegment_bytes / *network_.loss_rate;
+  }
+  return lost;
+}
+
+// Passes the next link of the burst's way. An acknowledgement takes no room, but waits its turn.
+void TcpNetwork::hop(double now_s, std::uint32_t index) {
+  Burst& burst = bursts_[index];
+  Line& line = *lines_[burst.connection];
+  const Way& route = burst.acknowledgement ? way(line.to_site, line.from_site) : way(line.from_site, line.to_site);
+  if (burst.hop == route.hops.size()) return arrive(now_s, index);
+  const Hop& at = route.hops[burst.hop];
+  LinkQueue& queue = at.queue != nullptr ? *at.queue : *line.alone[static_cast<std::size_t>(at.alone)];
+  if (queue.down()) return stall(What::hop, index, line);
+  double left_s = now_s;
+  if (burst.acknowledgement) {
+    left_s = queue.pass(now_s, 0);
+  } else {
+    const std::int64_t dropped = queue.too_many(now_s, burst.bytes);
+    burst.bytes -= dropped;
+    burst.lost += dropped;
+    left_s = queue.pass(now_s, burst.bytes);
+    if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
+      plan(left_s, What::left_host, burst.connection, burst.bytes + burst.lost);
+  }
+  ++burst.hop;
+  plan(left_s + (burst.hop == route.before_latency ? route.latency_s : 0), What::hop, index);
+}
+
+void TcpNetwork::arrive(double now_s, std::uint32_t index) {
+  const Burst burst = bursts_[index];
+  Line& line = *lines_[burst.connection];
+  if (burst.acknowledgement) {
+    free_bursts_.push_back(index);
+    line.tcp.acknowledge(now_s, burst);
+    return pump(now_s, burst.connection);
+  }
+  bursts_[index].acknowledgement = true;
+  bursts_[index].hop = 0;
+  line.tcp.deliver(now_s, burst.bytes);
+  hop(now_s, index);
+}
+
+}  // namespace fomoe::sim

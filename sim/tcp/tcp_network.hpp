@@ -1,0 +1,111 @@
+// The connections between nodes, and the queues of the links between sites. Bursts of payload, and their
+// acknowledgements, pass the queues of their way one after the other. It keeps its own events, in the order
+// of time; the caller says how far they may run, since only it knows what else happens.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "costmodel/inputs/network_model.hpp"
+#include "costmodel/plan/plan.hpp"
+#include "platforms/platform.hpp"
+#include "sim/tcp/connection.hpp"
+#include "sim/tcp/link_queue.hpp"
+
+namespace fomoe::sim {
+
+class TcpNetwork {
+ public:
+  /// Called when a pair of nodes has data to send over a link that is down.
+  using IfDown = std::function<void(costmodel::NodeId from, costmodel::NodeId to)>;
+  /// The references must outlive the object.
+  TcpNetwork(const std::vector<costmodel::Node>& nodes, const costmodel::NetworkModel& network,
+             std::uint64_t seed, IfDown if_down);
+
+  /// Starts anew at time 0, with connections that have carried nothing. `platform` is the effective platform
+  /// (costmodel::effective_platform), which must outlive the run. `stream` selects the random draws.
+  void restart(const platforms::Platform& platform, std::uint64_t stream);
+  /// The platform's links have changed.
+  void change(double now_s);
+  /// Ends all messages without events, and closes all connections. Random draws continue.
+  void close_all();
+  /// Sends a part of a message on one of the streams of a pair of nodes of different sites.
+  void put(double now_s, costmodel::NodeId from, costmodel::NodeId to, int stream, std::int64_t bytes,
+           PartEvents& events);
+  /// When the next event is; infinite if there is none.
+  [[nodiscard]] double next_event_s() const;
+  /// Runs the events up to the time `until_s`, which the events themselves may lower.
+  void run(const double& until_s);
+
+ private:
+  /// A link on a way: the queue of all connections, or the number of a shared link that limits each connection
+  /// by itself.
+  struct Hop {
+    LinkQueue* queue = nullptr;
+    int alone = -1;
+  };
+  struct Way {
+    std::vector<Hop> hops;
+    std::size_t before_latency = 0;  // number of hops that a burst passes before it travels
+    double latency_s = 0;
+  };
+  /// A connection in its place.
+  struct Line {
+    int from_site, to_site;
+    costmodel::NodeId from, to;
+    Connection tcp;
+    std::uint64_t id;  // for draws
+    std::uint64_t draws = 0;
+    double bytes_to_loss = 0;  // until a segment is lost by chance
+    std::vector<std::unique_ptr<LinkQueue>> alone = {};  // [shared link], of those that limit it by itself
+  };
+  enum class What : std::uint8_t { hop, left_host, pump };
+  struct Event {
+    double at_s = 0;
+    std::uint64_t order = 0;  // events of the same time run in the order in which they were planned
+    What what = What::hop;
+    std::uint32_t index = 0;  // of the burst (hop), or of the line
+    std::int64_t bytes = 0;   // that have left the host
+    bool operator>(const Event& other) const {
+      return at_s != other.at_s ? at_s > other.at_s : order > other.order;
+    }
+  };
+
+  void make_links(const platforms::Platform& platform);
+  Way make_way(const platforms::Platform& platform, int from, int to);
+  [[nodiscard]] const Way& way(int from, int to) const {
+    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+  }
+  std::uint32_t line(costmodel::NodeId from, costmodel::NodeId to, int stream);
+  double draw(Line& line) const;
+  void plan(double at_s, What what, std::uint32_t index, std::int64_t bytes = 0);
+  void stall(What what, std::uint32_t index, const Line& line);
+  void pump(double now_s, std::uint32_t index);
+  void hop(double now_s, std::uint32_t index);
+  void arrive(double now_s, std::uint32_t index);
+  std::int64_t lost_by_chance(Line& line, std::int64_t bytes) const;
+
+  const std::vector<costmodel::Node>& nodes_;
+  const costmodel::NetworkModel& network_;
+  const std::uint64_t seed_;
+  const IfDown if_down_;
+  std::uint64_t stream_ = 0;
+  std::size_t sites_;
+  const platforms::Platform* platform_ = nullptr;  // its present state
+  std::vector<LinkQueue> up_, down_, shared_;      // [site], [site], [shared link]
+  std::map<std::pair<int, int>, LinkQueue> path_;  // by sites, of the paths that may limit something
+  std::vector<Way> ways_;                          // [from site · sites + to site]
+  std::vector<std::unique_ptr<Line>> lines_;
+  std::map<std::pair<std::uint64_t, int>, std::uint32_t> line_of_;  // (from · nodes + to, stream)
+  std::vector<Burst> bursts_;
+  std::vector<std::uint32_t> free_bursts_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::pair<What, std::uint32_t>> stalled_;  // what waits for a link that is down
+  std::uint64_t planned_ = 0;
+};
+
+}  // namespace fomoe::sim

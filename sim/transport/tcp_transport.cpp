@@ -1,0 +1,128 @@
+#include "sim/transport/tcp_transport.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace fomoe::sim {
+
+using costmodel::NodeId;
+
+class TcpMessage : public Message, private PartEvents {
+ public:
+  TcpMessage(TcpTransport& transport, NodeId from, NodeId to, std::int64_t bytes, MessageEvents& events,
+             FlowRef ref)
+      : transport_(transport), events_(events), bytes_(bytes), from_(from), to_(to), ref_(ref) {}
+
+  void offer(double overhead_s) override {
+    overhead_s_ = overhead_s;
+    jitter_s_ = transport_.draw_jitter_s(from_, to_);
+    offered_ = true;
+    go_if_ready();
+  }
+  void accept() override {
+    told_s_ = fluid().now() + fluid().latency_s(to_, from_);
+    accepted_ = true;
+    go_if_ready();
+  }
+
+ private:
+  [[nodiscard]] Fluid& fluid() { return transport_.fluid(); }
+
+  void go_if_ready() {
+    if (!offered_ || !accepted_) return;
+    const double at_s = std::max(fluid().now(), told_s_) + jitter_s_;
+    const auto go = [this] {
+      if (!events_.abandoned()) events_.when_first(ref_, [this] { start(); });
+    };
+    at_s > fluid().now() ? fluid().after(at_s - fluid().now(), go) : go();
+  }
+
+  void start() {
+    if (events_.abandoned()) return;
+    events_.moving(ref_, overhead_s_);
+    const int streams = transport_.network_.streams;
+    const auto parts = static_cast<int>(std::min<std::int64_t>(streams, bytes_));
+    unwritten_ = undelivered_ = parts;
+    for (int stream = 0; stream < parts; ++stream)
+      transport_.tcp_.put(fluid().now(), from_, to_, stream, bytes_ * (stream + 1) / parts - bytes_ * stream / parts,
+                          *this);
+    transport_.run_soon();
+  }
+
+  void written(double at_s) override {
+    if (--unwritten_ > 0) return;
+    transport_.at(at_s, [this] {
+      if (events_.abandoned()) return;
+      if (events_.asks_for_leaving()) events_.all_left(ref_);
+      events_.sent(ref_);
+    });
+  }
+
+  void delivered(double at_s) override {
+    if (--undelivered_ > 0) return;
+    transport_.at(at_s, [this] {
+      if (!events_.abandoned()) events_.arrived(ref_);
+    });
+  }
+
+  TcpTransport& transport_;
+  MessageEvents& events_;
+  std::int64_t bytes_;
+  NodeId from_, to_;
+  FlowRef ref_;
+  double overhead_s_ = 0, jitter_s_ = 0;
+  double told_s_ = 0;  // when the sender knows that the receiver is ready
+  bool offered_ = false, accepted_ = false;
+  int unwritten_ = 0, undelivered_ = 0;  // parts, one for each stream
+};
+
+TcpTransport::TcpTransport(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+                           const costmodel::NetworkModel& network, std::uint64_t seed)
+    : FluidTransport(nodes, platform, network, seed),
+      tcp_(nodes, network, seed, [this](NodeId from, NodeId to) { fluid_.refuse_dead_links(from, to); }) {
+  fluid_.on_change([this] {
+    tcp_.change(fluid_.now());
+    run_soon();
+  });
+}
+
+void TcpTransport::restart(double clock_s, bool held, std::uint64_t stream) {
+  tcp_.restart(fluid_.platform(), stream);
+  wakes_s_ = std::numeric_limits<double>::infinity();
+  FluidTransport::restart(clock_s, held, stream);
+}
+
+void TcpTransport::cancel_all() {
+  FluidTransport::cancel_all();
+  tcp_.close_all();
+}
+
+std::unique_ptr<Message> TcpTransport::message(NodeId from, NodeId to, std::int64_t bytes,
+                                               MessageEvents& events, FlowRef ref) {
+  if (!fluid_.leaves_site(from, to)) return FluidTransport::message(from, to, bytes, events, ref);
+  return std::make_unique<TcpMessage>(*this, from, to, bytes, events, ref);
+}
+
+void TcpTransport::at(double at_s, Fluid::Callback callback) {
+  until_s_ = std::min(until_s_, at_s);
+  fluid_.after(std::max(0.0, at_s - fluid_.now()), std::move(callback));
+}
+
+void TcpTransport::run_soon() {
+  if (wakes_s_ <= fluid_.now()) return;
+  wakes_s_ = fluid_.now();
+  fluid_.after(0, [this] { run(); });
+}
+
+void TcpTransport::run() {
+  if (fluid_.now() < wakes_s_) return;  // of an earlier plan
+  wakes_s_ = std::numeric_limits<double>::infinity();
+  until_s_ = fluid_.next_other_event_s();
+  tcp_.run(until_s_);
+  const double next_s = tcp_.next_event_s();
+  if (next_s == std::numeric_limits<double>::infinity()) return;
+  wakes_s_ = std::max(next_s, fluid_.now());
+  fluid_.after(wakes_s_ - fluid_.now(), [this] { run(); });
+}
+
+}  // namespace fomoe::sim
