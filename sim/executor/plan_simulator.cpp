@@ -117,6 +117,8 @@ void PlanSimulator::start_round(NodeId node, std::size_t position) {
   round.started[n] = 1;
   at_[n] = position;
   if (position == held_rounds_ && ++nodes_past_held_rounds_ == plan_.nodes.size()) fluid_.release_changes();
+  for (const std::unique_ptr<SimulatedTransfer>& transfer : round.transfers)
+    if (transfer) transfer->expect(node);
   auto& waits = round.progress.waits[n];
   for (std::size_t op = 0; op < round.plan.ops.size(); ++op) {
     wait_for_earlier(node, round, static_cast<OpId>(op));

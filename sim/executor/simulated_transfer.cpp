@@ -29,6 +29,7 @@ SimulatedTransfer::SimulatedTransfer(std::vector<Channel> channels, int nodes, s
     run.messages.resize(run.channel.flows.size());
     run.start_s.assign(run.channel.flows.size(), 0);
     run.wanted_s.assign(run.channel.flows.size(), 0);
+    run.early.assign(run.channel.flows.size(), 0);
     run.nodes.resize(static_cast<std::size_t>(nodes));
     channels_.push_back(std::move(run));
   }
@@ -70,6 +71,11 @@ std::int32_t SimulatedTransfer::step_from(const ChannelRun& run, NodeId node, st
   return step;
 }
 
+void SimulatedTransfer::expect(NodeId node) {
+  for (std::int32_t step = 0; step < transport_.steps_accepted_ahead(); ++step)
+    for (std::uint32_t channel = 0; channel < channels_.size(); ++channel) accept(channel, node, step);
+}
+
 void SimulatedTransfer::start(NodeId node) {
   for (std::uint32_t channel = 0; channel < channels_.size(); ++channel) {
     if (step_from(channels_[channel], node, 0) < channels_[channel].channel.steps) next_step(channel, node);
@@ -85,6 +91,7 @@ void SimulatedTransfer::next_step(std::uint32_t channel, NodeId node) {
     return;
   }
   progress.step_start_s = fluid_.now();
+  progress.open = false;
   const std::int32_t calls = progress.step / run.channel.steps_per_call + 1;
   double sent_bytes = 0;
   const auto [begin, end] = flows_of(run, node, progress.step);
@@ -117,7 +124,11 @@ void SimulatedTransfer::open_step(std::uint32_t channel, NodeId node, double ove
   NodeProgress& progress = run.nodes[static_cast<std::size_t>(node)];
   const std::int32_t step = progress.step;
   const auto [begin, end] = flows_of(run, node, step);
-  progress.pending = static_cast<std::int32_t>(end - begin);
+  progress.open = true;
+  progress.pending = 1;  // so that the step does not end before all of it has begun
+  for (std::uint32_t i = begin; i < end; ++i) {
+    if (!run.early[run.of_step[i]]) ++progress.pending;
+  }
   for (std::uint32_t i = begin; i < end; ++i) {
     const Flow& flow = run.channel.flows[run.of_step[i]];
     const FlowRef ref{channel, run.of_step[i]};
@@ -128,8 +139,9 @@ void SimulatedTransfer::open_step(std::uint32_t channel, NodeId node, double ove
     }
   }
   progress.accepted = std::max(progress.accepted, step);
-  for (std::int32_t ahead = 0; ahead < transport_.steps_accepted_ahead(); ++ahead)
+  while (progress.accepted < std::min(step + transport_.steps_accepted_ahead(), run.channel.steps - 1))
     accept(channel, node, progress.accepted + 1);
+  if (--progress.pending == 0) end_step(channel, node);
 }
 
 void SimulatedTransfer::accept(std::uint32_t channel, NodeId node, std::int32_t step) {
@@ -171,7 +183,12 @@ void SimulatedTransfer::arrived(FlowRef ref) {
     timeline_.flow_records.push_back({flow.from, flow.to, static_cast<double>(flow.bytes),
                                       run.start_s[ref.flow], fluid_.now()});
   const std::unique_ptr<Message> over = std::move(run.messages[ref.flow]);
-  end_done(ref.channel, flow.to, run.wanted_s[ref.flow]);
+  const NodeProgress& receiver = run.nodes[static_cast<std::size_t>(flow.to)];
+  if (receiver.step < flow.step || !receiver.open) {
+    run.early[ref.flow] = 1;
+  } else {
+    end_done(ref.channel, flow.to, run.wanted_s[ref.flow]);
+  }
 }
 
 void SimulatedTransfer::end_done(std::uint32_t channel, NodeId node, double start_s) {

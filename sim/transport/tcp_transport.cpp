@@ -108,21 +108,23 @@ void TcpTransport::at(double at_s, Fluid::Callback callback) {
   fluid_.after(std::max(0.0, at_s - fluid_.now()), std::move(callback));
 }
 
+void TcpTransport::wake_at(double at_s) {
+  wakes_s_ = std::max(at_s, fluid_.now());
+  fluid_.after(wakes_s_ - fluid_.now(), [this, wake = ++wakes_] {
+    if (wake == wakes_) run();  // otherwise another one has been planned
+  });
+}
+
 void TcpTransport::run_soon() {
-  if (wakes_s_ <= fluid_.now()) return;
-  wakes_s_ = fluid_.now();
-  fluid_.after(0, [this] { run(); });
+  if (wakes_s_ > fluid_.now()) wake_at(fluid_.now());
 }
 
 void TcpTransport::run() {
-  if (fluid_.now() < wakes_s_) return;  // of an earlier plan
   wakes_s_ = std::numeric_limits<double>::infinity();
   until_s_ = fluid_.next_other_event_s();
   tcp_.run(until_s_);
-  const double next_s = tcp_.next_event_s();
-  if (next_s == std::numeric_limits<double>::infinity()) return;
-  wakes_s_ = std::max(next_s, fluid_.now());
-  fluid_.after(wakes_s_ - fluid_.now(), [this] { run(); });
+  if (const double next_s = tcp_.next_event_s(); next_s < std::numeric_limits<double>::infinity())
+    wake_at(next_s);
 }
 
 }  // namespace fomoe::sim

@@ -29,6 +29,7 @@ class TcpTransport : public FluidTransport {
   friend class TcpMessage;
   /// Calls back at that time, before which the network does not run on.
   void at(double at_s, Fluid::Callback callback);
+  void wake_at(double at_s);
   /// Runs the network when all that happens now has happened.
   void run_soon();
   /// Runs the network as far as nothing else can happen in the simulation.
@@ -37,6 +38,7 @@ class TcpTransport : public FluidTransport {
   TcpNetwork tcp_;
   double until_s_ = 0;                                        // how far the network may run
   double wakes_s_ = std::numeric_limits<double>::infinity();  // when run() will be called
+  std::uint64_t wakes_ = 0;                                   // calls of run() that have been planned
 };
 
 }  // namespace fomoe::sim
