@@ -48,6 +48,7 @@ class Bbr : public CongestionControl {
 
   [[nodiscard]] double pace_bytes_per_s(double /*smoothed_s*/) const override { return pace_; }
   [[nodiscard]] bool paces() const override { return true; }
+  [[nodiscard]] double buffered_windows() const override { return 3; }  // bbr_sndbuf_expand()
 
  private:
   enum class Mode { startup, drain, probe_rate, probe_round_trip };

@@ -43,6 +43,8 @@ class CongestionControl {
   [[nodiscard]] virtual double pace_bytes_per_s(double smoothed_s) const = 0;
   /// Whether bursts leave at the pace, or at once.
   [[nodiscard]] virtual bool paces() const { return false; }
+  /// The number of windows for which a socket has room in its send buffer.
+  [[nodiscard]] virtual double buffered_windows() const { return 2; }
   [[nodiscard]] double window_bytes() const { return window_; }
 
  protected:

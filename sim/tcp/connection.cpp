@@ -9,9 +9,10 @@ namespace {
 
 // Memory of the structures that describe a burst: struct sk_buff, skb_shared_info and the headers.
 constexpr double kDescription_bytes = 1280;
-// The memory that tcp_sndbuf_expand() counts for a segment with a packet size of 1500 bytes: a power of two
-// above 1460 + 320 + 320, and the description's 256.
-constexpr double kMemoryPerSegment_bytes = 4096 + 256;
+// The memory that tcp_sndbuf_expand() (net/ipv4/tcp_input.c) counts for a segment with a packet size of 1500
+// bytes: 1460 and the headers, up to the next power of two, and 256. (Kernels with wireless drivers reserve
+// more for headers, and count 4096 + 256.)
+constexpr double kMemoryPerSegment_bytes = 2048 + 256;
 // A socket that was full takes data again when at most 2/3 of its buffer are in use
 // (sk_stream_is_writeable() in include/net/sock.h).
 constexpr double kTakesAgain = 2.0 / 3;
@@ -22,6 +23,11 @@ constexpr double kLeastTimeout_s = 0.2;  // TCP_RTO_MIN
 double Connection::memory_per_byte() const { return 1 + kDescription_bytes / burst_bytes(); }
 
 double Connection::timeout_s() const { return (smoothed_s_ > 0 ? smoothed_s_ : 1 - kLeastTimeout_s) + kLeastTimeout_s; }
+
+Connection::Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers)
+    : control_(std::move(control)), buffers_(buffers) {
+  expand_buffer();
+}
 
 void Connection::put(double now_s, std::int64_t bytes, PartEvents& events) {
   if (static_cast<double>(unsent_) < kSegment_bytes && in_host_bytes <= 0 &&
@@ -54,10 +60,11 @@ void Connection::write(double now_s) {
   }
 }
 
-// tcp_sndbuf_expand(): twice the window. The buffer never shrinks.
+// tcp_sndbuf_expand(): twice the window, three times with BBR. The buffer never shrinks.
 void Connection::expand_buffer() {
   if (in_flight() >= control_->window_bytes()) return;
-  const double wanted = 2 * control_->window_bytes() / kSegment_bytes * kMemoryPerSegment_bytes;
+  const double wanted = control_->buffered_windows() * control_->window_bytes() / kSegment_bytes *
+                        kMemoryPerSegment_bytes;
   buffer_ = std::max(buffer_, std::min(wanted, buffers_.send));
 }
 

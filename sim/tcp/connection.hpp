@@ -38,8 +38,7 @@ struct Burst {
 
 class Connection {
  public:
-  Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers)
-      : control_(std::move(control)), buffers_(buffers) {}
+  Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers);
 
   /// Queues a part of a message behind those before it.
   void put(double now_s, std::int64_t bytes, PartEvents& events);
@@ -82,7 +81,7 @@ class Connection {
   std::size_t writing_ = 0;      // the first of them that is not all written
   std::int64_t unsent_ = 0;      // in the send buffer
   double written_ = 0, sent_ = 0, acknowledged_ = 0, lost_ = 0;  // bytes so far; sent_ counts repetitions
-  double buffer_ = 87040;        // send buffer: of the first window (tcp_sndbuf_expand())
+  double buffer_ = 0;            // the present size of the send buffer
   bool buffer_full_ = false;
   double smoothed_s_ = 0, least_s_ = 0;  // round trips; 0: none measured
   double last_sent_s_ = -1, first_sent_s_ = 0, acknowledged_at_s_ = 0;
