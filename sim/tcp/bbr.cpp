@@ -22,7 +22,8 @@ class Bbr : public CongestionControl {
  public:
   Bbr(double first_window_bytes, double round_trip_s, std::function<double()> draw)
       : CongestionControl(first_window_bytes),
-        draw_(std::move(draw)), pace_(kHighGain * window_ / std::max(round_trip_s, 1e-3)) {}
+        draw_(std::move(draw)), pace_(kHighGain * window_ / std::max(round_trip_s, 1e-3)),
+        least_s_(round_trip_s) {}
 
   void acknowledged(const Ack& ack) override {
     update_rate(ack);
@@ -126,7 +127,7 @@ class Bbr : public CongestionControl {
 
   void update_least_round_trip(const Ack& ack) {
     const bool expired = ack.now_s > least_at_s_ + kProbeRoundTripEvery_s;
-    if (least_s_ == 0 || ack.round_trip_s < least_s_ || expired) {
+    if (ack.round_trip_s < least_s_ || expired) {
       least_s_ = ack.round_trip_s;
       least_at_s_ = ack.now_s;
     }
@@ -194,7 +195,7 @@ class Bbr : public CongestionControl {
   bool full_ = false;  // startup has found the rate
   std::size_t phase_ = 0;
   double phase_s_ = 0, lost_s_ = -1;
-  double least_s_ = 0, least_at_s_ = 0;  // shortest round trip, and when it was found
+  double least_s_, least_at_s_ = 0;  // shortest round trip, and when it was found
   double probe_end_s_ = -1, window_before_ = 0;
   bool probe_round_ = false, idle_restart_ = false;
   std::array<double, 2> extra_{};

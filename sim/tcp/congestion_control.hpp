@@ -14,7 +14,8 @@ namespace fomoe::sim {
 struct Ack {
   double now_s = 0;
   double bytes = 0;         // that arrived
-  double round_trip_s = 0;  // of the burst
+  double spread_s = 0;      // since the acknowledgement of its first segments
+  double round_trip_s = 0;  // of its first segments
   double acknowledged = 0;  // all bytes so far that have arrived, with these
   double acknowledged_when_sent = 0;
   double accounted = 0;  // all bytes so far that have arrived, or are known to be lost

@@ -22,10 +22,11 @@ constexpr double kLeastTimeout_s = 0.2;  // TCP_RTO_MIN
 
 double Connection::memory_per_byte() const { return 1 + kDescription_bytes / burst_bytes(); }
 
-double Connection::timeout_s() const { return (smoothed_s_ > 0 ? smoothed_s_ : 1 - kLeastTimeout_s) + kLeastTimeout_s; }
+double Connection::timeout_s() const { return smoothed_s_ + kLeastTimeout_s; }
 
-Connection::Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers)
-    : control_(std::move(control)), buffers_(buffers) {
+Connection::Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers,
+                       double round_trip_s)
+    : control_(std::move(control)), buffers_(buffers), smoothed_s_(round_trip_s), least_s_(round_trip_s) {
   expand_buffer();
 }
 
@@ -132,9 +133,11 @@ void Connection::acknowledge(double now_s, const Burst& burst) {
   Ack ack;
   ack.now_s = now_s;
   ack.bytes = static_cast<double>(burst.bytes);
-  ack.round_trip_s = now_s - burst.sent_s;
-  least_s_ = least_s_ > 0 ? std::min(least_s_, ack.round_trip_s) : ack.round_trip_s;
-  smoothed_s_ += smoothed_s_ > 0 ? (ack.round_trip_s - smoothed_s_) / 8 : ack.round_trip_s;
+  // Every other segment is acknowledged by itself.
+  ack.spread_s = burst.bytes == 0 ? 0 : burst.spread_s * std::max(0.0, 1 - 2 * kSegment_bytes / ack.bytes);
+  ack.round_trip_s = now_s - ack.spread_s - burst.sent_s;
+  least_s_ = std::min(least_s_, ack.round_trip_s);
+  smoothed_s_ += (ack.round_trip_s + ack.spread_s / 2 - smoothed_s_) / 8;  // RFC 6298
   acknowledged_ += ack.bytes;
   lost_ += static_cast<double>(burst.lost);
   unsent_ += burst.lost;

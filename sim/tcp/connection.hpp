@@ -31,6 +31,7 @@ struct Burst {
   std::int64_t bytes = 0;  // that arrive
   std::int64_t lost = 0;   // that do not
   double sent_s = 0;
+  double spread_s = 0;      // from the arrival of its first byte to that of its last one
   double first_sent_s = 0;            // when the burst was sent that was acknowledged last, before it was sent
   double acknowledged = 0;            // bytes acknowledged before it was sent
   double acknowledged_at_s = 0;       // when the last of them was
@@ -38,7 +39,8 @@ struct Burst {
 
 class Connection {
  public:
-  Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers);
+  /// Opening the connection has measured the round trip without queues.
+  Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers, double round_trip_s);
 
   /// Queues a part of a message behind those before it.
   void put(double now_s, std::int64_t bytes, PartEvents& events);
@@ -55,7 +57,7 @@ class Connection {
   void abort() { parts_.clear(); }
 
   [[nodiscard]] double burst_bytes() const {
-    return sim::burst_bytes(control_->pace_bytes_per_s(round_trip_or(smoothed_s_)));
+    return sim::burst_bytes(control_->pace_bytes_per_s(smoothed_s_));
   }
   [[nodiscard]] bool idle() const { return parts_.empty(); }
   double in_host_bytes = 0;     // of the host's queue, for TcpNetwork
@@ -72,7 +74,6 @@ class Connection {
   [[nodiscard]] double in_flight() const { return sent_ - acknowledged_ - lost_; }
   /// Memory that a byte of payload takes in the send buffer.
   [[nodiscard]] double memory_per_byte() const;
-  [[nodiscard]] static double round_trip_or(double smoothed_s) { return smoothed_s > 0 ? smoothed_s : 1e-3; }
   [[nodiscard]] double timeout_s() const;
 
   std::unique_ptr<CongestionControl> control_;
@@ -83,7 +84,7 @@ class Connection {
   double written_ = 0, sent_ = 0, acknowledged_ = 0, lost_ = 0;  // bytes so far; sent_ counts repetitions
   double buffer_ = 0;            // the present size of the send buffer
   bool buffer_full_ = false;
-  double smoothed_s_ = 0, least_s_ = 0;  // round trips; 0: none measured
+  double smoothed_s_, least_s_;  // round trips
   double last_sent_s_ = -1, first_sent_s_ = 0, acknowledged_at_s_ = 0;
   double next_burst_s_ = 0;              // by the pace
   double sender_limited_until_ = 0;      // acknowledged bytes; 0: the sender has enough to send

@@ -15,7 +15,7 @@ bool HyStart::found(const Ack& ack, double window_bytes, double pace_bytes_per_s
     samples_ = 0;
   }
   if (window_bytes < kLeastWindow_bytes) return false;
-  if (ack.now_s - last_ack_s_ <= kTrainGap_s) {
+  if (ack.now_s - ack.spread_s - last_ack_s_ <= kTrainGap_s) {
     last_ack_s_ = ack.now_s;
     // What offload holds back, at most 1 ms (hystart_ack_delay()). Half, because the bursts are not paced.
     const double held_s = std::min(0.001, 4 * 65536 / pace_bytes_per_s);

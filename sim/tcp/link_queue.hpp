@@ -25,10 +25,13 @@ class LinkQueue {
     const double over = waiting_bytes(now_s) + static_cast<double>(bytes) - most_bytes_;
     return over > 0 ? std::min(bytes, static_cast<std::int64_t>(over)) : 0;
   }
+  [[nodiscard]] double seconds_for(std::int64_t bytes) const {
+    return static_cast<double>(bytes) / bytes_per_s_;
+  }
   /// Bytes arrive now, 0 for an acknowledgement. Returns when the last one has left. The link must not be
   /// down.
   double pass(double now_s, std::int64_t bytes) {
-    free_s_ = std::max(free_s_, now_s) + static_cast<double>(bytes) / bytes_per_s_;
+    free_s_ = std::max(free_s_, now_s) + seconds_for(bytes);
     return free_s_;
   }
 

@@ -142,7 +142,7 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
   const std::uint32_t index = found->second;
   const auto draw_next = [this, index] { return draw(*lines_[index]); };
   lines_.push_back(std::make_unique<Line>(
-      Line{a, b, from, to, Connection(make_congestion_control(network_, round_trip_s, draw_next), buffers),
+      Line{a, b, from, to, Connection(make_congestion_control(network_, round_trip_s, draw_next), buffers, round_trip_s),
            (pair << 8U) + static_cast<std::uint64_t>(stream) + planned_}));
   Line& made = *lines_.back();
   if (network_.loss_rate) made.bytes_to_loss = -std::log1p(-draw(made)) * kSegment_bytes / *network_.loss_rate;
@@ -201,7 +201,7 @@ void TcpNetwork::pump(double now_s, std::uint32_t index) {
   Connection& tcp = line.tcp;
   const bool host = network_.uplink_queue == costmodel::UplinkQueue::host;
   for (;;) {
-    if (host && tcp.in_host_bytes > 0 && tcp.in_host_bytes >= kMostInHost_bursts * tcp.burst_bytes()) return;
+    if (host && tcp.in_host_bytes > kMostInHost_bursts * tcp.burst_bytes()) return;
     double not_before_s = -1;
     const std::int64_t bytes = tcp.ready_bytes(now_s, not_before_s);
     if (bytes == 0) {
@@ -257,6 +257,7 @@ void TcpNetwork::hop(double now_s, std::uint32_t index) {
     burst.bytes -= dropped;
     burst.lost += dropped;
     left_s = queue.pass(now_s, burst.bytes);
+    burst.spread_s = std::max(burst.spread_s, queue.seconds_for(burst.bytes));
     if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
       plan(left_s, What::left_host, burst.connection, burst.bytes + burst.lost);
   }
