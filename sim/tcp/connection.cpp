@@ -93,7 +93,15 @@ std::int64_t Connection::ready_bytes(double now_s, double& not_before_s) {
     not_before_s = next_burst_s_;
     return 0;
   }
-  return std::min(unsent_, static_cast<std::int64_t>(std::min(room, std::max(1.0, burst_bytes()))));
+  const double burst = std::min(static_cast<double>(unsent_), burst_bytes());
+  // Waits for the next acknowledgement if the burst could then be larger, and it is due soon
+  // (tcp_tso_should_defer() in net/ipv4/tcp_output.c).
+  if (room < burst && room < control_->window_bytes() / 3 && in_flight() > 0 &&
+      now_s - first_sent_s_ >= smoothed_s_ / 2) {
+    if (window < burst) note_window(true);
+    return 0;
+  }
+  return static_cast<std::int64_t>(std::min(room, burst));
 }
 
 Burst Connection::send(double now_s, std::int64_t bytes) {
