@@ -127,6 +127,9 @@ struct RunReport {
   std::vector<double> round_durations_s;
   std::vector<SiteReport> sites;
   std::optional<Interval95> wall_clock_interval_s;  // if rounds are a sample
+  /// Lowest and highest wall clock of several simulations that differ by small delays, if the windows of
+  /// connections were simulated.
+  std::optional<Interval95> wall_clock_range_s;
   std::optional<RunEfficiency> efficiency;
   Bottleneck bottleneck;
   std::vector<CriticalStep> critical_path;  // of one round; empty if no rounds were executed

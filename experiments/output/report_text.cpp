@@ -73,6 +73,9 @@ std::string critical_path_text(const costmodel::RunReport& report) {
         "95 % confidence interval of the wall clock: {} to {} (rounds differ, and only some were executed)\n",
         human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
   }
+  if (report.wall_clock_range_s)
+    text += fmt::format("simulated several times with small delays: wall clock {} to {}\n",
+                        human_time(report.wall_clock_range_s->low), human_time(report.wall_clock_range_s->high));
   if (report.round.overlap_achieved > 0.005)
     text += fmt::format("{} of the transfer time overlaps with compute\n",
                         human_percent(report.round.overlap_achieved));

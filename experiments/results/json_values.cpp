@@ -273,6 +273,8 @@ Json to_json(const costmodel::RunReport& report) {
   if (!report.round_durations_s.empty()) json["round_durations_s"] = report.round_durations_s;
   if (report.wall_clock_interval_s)
     json["wall_clock_interval_s"] = {report.wall_clock_interval_s->low, report.wall_clock_interval_s->high};
+  if (report.wall_clock_range_s)
+    json["wall_clock_range_s"] = {report.wall_clock_range_s->low, report.wall_clock_range_s->high};
   add_cost_and_quality(json, report);
   add_attendance(json, report);
   add_goodput(json, report);

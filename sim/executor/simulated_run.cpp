@@ -19,6 +19,7 @@
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/changing_rounds.hpp"
 #include "sim/executor/simulate.hpp"
+#include "sim/executor/windows.hpp"
 
 namespace fomoe::sim {
 
@@ -104,6 +105,7 @@ class Simulation {
   SimulatedRun run() && {
     for (const costmodel::RoundClass& round_class : run_.plan.classes) check_known(round_class, options_);
     check_size();
+    choose_windows();
     if (executes_all()) {
       execute_all();
     } else if (changes()) {
@@ -118,6 +120,7 @@ class Simulation {
                                   " begins after the end of the run");
     }
     run_.report.executor = "simulated";
+    add_range();
     return std::move(run_);
   }
 
@@ -165,9 +168,51 @@ class Simulation {
            simulation_.attendance.any();
   }
 
-  /// Windows that grow from their initial size make the first round on a new network longer. A shorter last
-  /// round, which is a class of its own, does not start on a new network.
-  [[nodiscard]] bool windows() const { return scenario_.network.initial_window_bytes.has_value(); }
+  /// Whether the windows of connections are simulated. They make the first round on a new network longer. A
+  /// shorter last round, which is a class of its own, does not start on a new network.
+  [[nodiscard]] bool windows() const { return simulation_.network.initial_window_bytes.has_value(); }
+
+  /// Leaves the windows out if a round has too many bytes for them. Its transfers are then so long that their
+  /// beginnings matter little.
+  void choose_windows() {
+    if (!windows()) return;
+    windows_cost_ = windows_cost(run_.plan, largest_class().round_at(0), platform(), seconds_, simulation_);
+    if (options_.all_rounds || windows_cost_ <= static_cast<double>(options_.most_flows)) return;
+    windows_cost_ = 0;
+    simulation_.network.initial_window_bytes.reset();
+    windows_note_ =
+        "the windows of connections are not simulated one by one, because a round has too many bytes: "
+        "connections have what their buffers and losses allow in the long run; --rounds all simulates them";
+  }
+
+  /// How often the rounds of these sequences are simulated, for the range of the answer.
+  [[nodiscard]] int times(const std::vector<Sequence>& sequences) const {
+    constexpr int kMostRuns = 5;
+    constexpr double kShare = 0.3;  // of most_flows
+    double rounds = 0;
+    for (const Sequence& sequence : sequences) rounds += static_cast<double>(sequence.rounds.size());
+    const double affordable =
+        kShare * static_cast<double>(options_.most_flows) / std::max(1.0, rounds * windows_cost_);
+    return affordable >= kMostRuns ? kMostRuns : affordable >= 3 ? 3 : 1;
+  }
+
+  std::vector<costmodel::Timeline> simulated(const std::vector<Sequence>& sequences) {
+    if (!windows()) return simulate_each(run_.plan, sequences, platform(), seconds_, simulation_);
+    times_ = times(sequences);
+    return simulate_typical(run_.plan, sequences, platform(), seconds_, simulation_, times_, range_);
+  }
+
+  void add_range() {
+    if (!windows_note_.empty()) run_.report.notes.push_back(windows_note_);
+    if (times_ <= 1) return;
+    const double wall_clock_s = run_.report.wall_clock_s;
+    run_.report.wall_clock_range_s = {range_.low * wall_clock_s, range_.high * wall_clock_s};
+  }
+
+  [[nodiscard]] const costmodel::RoundClass& largest_class() const {
+    return *std::max_element(run_.plan.classes.begin(), run_.plan.classes.end(),
+                             [](const auto& a, const auto& b) { return a.count < b.count; });
+  }
 
   /// How many rounds like the executed ones may be executed, by RunOptions::most_flows. Each node's part of
   /// an operation costs as much as a flow, and so do a few groups of a plan that have many.
@@ -179,7 +224,8 @@ class Simulation {
         groups += static_cast<double>(transfer->exchanges.size());
     }
     const auto executed = static_cast<double>(timeline.flows.size() + timeline.intervals.size());
-    const double flows = executed / static_cast<double>(timeline.rounds.size()) + groups / kGroupsPerFlow;
+    const double flows =
+        executed / static_cast<double>(timeline.rounds.size()) + groups / kGroupsPerFlow + windows_cost_;
     return static_cast<std::int64_t>(static_cast<double>(options_.most_flows) / std::max(1.0, flows));
   }
 
@@ -197,10 +243,8 @@ class Simulation {
     const bool known = std::all_of(classes.begin(), classes.end(), [](const auto& kind) {
       return kind.known.value_or(kind.count) >= kind.count;
     });
-    const auto& most = *std::max_element(classes.begin(), classes.end(),
-                                         [](const auto& a, const auto& b) { return a.count < b.count; });
-    most_rounds_ =
-        affordable_rounds(simulate(run_.plan, {most.round_at(0)}, platform(), seconds_, simulation_));
+    most_rounds_ = affordable_rounds(
+        simulate(run_.plan, {largest_class().round_at(0)}, platform(), seconds_, simulation_));
     const double share = noise() ? 1 : kWindowsShare;
     return known && static_cast<double>(run_.plan.rounds) <= share * static_cast<double>(most_rounds_);
   }
@@ -215,7 +259,7 @@ class Simulation {
     in_order.classes = {run_.plan.classes.front()};
     in_order.classes[0].count = run_.plan.rounds;
     in_order.classes[0].round_at = [](std::int64_t i) { return i; };
-    finish(in_order, {simulate(run_.plan, rounds, platform(), seconds_, simulation_)});
+    finish(in_order, simulated({{rounds, platform().changes_start_s, 0, 0}}));
     run_.report.notes.push_back("simulated all " + std::to_string(run_.plan.rounds) + " rounds");
   }
 
@@ -248,8 +292,7 @@ class Simulation {
       run_.executed.push_back(first_rounds(kind, options_.rounds.value_or(usual_rounds(kind, options_))));
     std::vector<Sequence> sequences;
     for (const auto& rounds : run_.executed) sequences.push_back({rounds, 0, 0, 0});
-    std::vector<costmodel::Timeline> timelines =
-        simulate_each(run_.plan, sequences, platform(), seconds_, simulation_);
+    std::vector<costmodel::Timeline> timelines = simulated(sequences);
     for (std::size_t c = 0; c < timelines.size(); ++c) {
       const costmodel::RoundClass& kind = run_.plan.classes[c];
       if (options_.rounds || kind.identical) continue;
@@ -289,6 +332,10 @@ class Simulation {
   const costmodel::OperationSeconds operations_;
   ComputeSeconds seconds_;
   Options simulation_;
+  double windows_cost_ = 0;  // of a round, in flows
+  int times_ = 1;            // how often the rounds were simulated
+  EndRange range_;
+  std::string windows_note_;
   bool random_ = false;  // rounds that start on the same network differ at random
   std::int64_t most_rounds_ = 0;
   SimulatedRun run_;

@@ -4,8 +4,6 @@
 // and never grows by more than half of what is acknowledged.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "sim/tcp/hystart.hpp"
 #include "sim/tcp/loss_based.hpp"
@@ -23,7 +21,6 @@ class Cubic : public LossBased {
     if (in_slow_start() && !found_ &&
         hystart_.found(ack, window_, pace_bytes_per_s(std::max(ack.smoothed_s, 1e-6)))) {
       found_ = true;
-      if (getenv("TCPDBG")) fprintf(stderr, "%.3f found window %.0f rtt %.4f least %.4f %p\n", ack.now_s, window_, ack.round_trip_s, ack.least_s, (void*)this);
       threshold_ = window_;
     }
     if (!may_grow(ack)) return;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 #include "sim/transport/random.hpp"
 
@@ -25,7 +23,6 @@ void TcpNetwork::restart(const platforms::Platform& platform, std::uint64_t stre
 }
 
 void TcpNetwork::close_all() {
-  if (getenv("TCPDBG")) fprintf(stderr, "events %lu\n", (unsigned long)planned_);
   events_ = {};
   stalled_.clear();
   bursts_.clear();

@@ -136,8 +136,8 @@ FluidTransport::FluidTransport(const std::vector<costmodel::Node>& nodes, const 
     : Transport(network),
       nodes_(nodes),
       seed_(seed),
-      draws_(network.jitter_s > 0 ? nodes.size() * nodes.size() : 0, 0),
-      fluid_(nodes, platform, caps(platform)) {
+      fluid_(nodes, platform, caps(platform)),
+      draws_(network.jitter_s > 0 ? nodes.size() * nodes.size() : 0, 0) {
   if (!latencies_change(platform)) return;
   fluid_.on_change([this, pairs = caps(platform)] {
     for (const auto& [pair, at_start] : pairs) fluid_.set_cap(pair, cap_bytes_per_s(fluid_.platform(), pair));

@@ -41,13 +41,14 @@ class FluidTransport : public Transport {
   [[nodiscard]] std::map<Pair, double> caps(const platforms::Platform& platform) const;
   [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }
 
-  const std::vector<costmodel::Node>& nodes_;
-  std::uint64_t seed_;
-  std::uint64_t stream_ = 0;
-  std::vector<std::uint64_t> draws_;  // [from · nodes + to]: draws of jitter; empty without jitter
-
  protected:
+  const std::vector<costmodel::Node>& nodes_;
+  const std::uint64_t seed_;
+  std::uint64_t stream_ = 0;
   Fluid fluid_;
+
+ private:
+  std::vector<std::uint64_t> draws_;  // [from · nodes + to]: draws of jitter; empty without jitter
 };
 
 }  // namespace fomoe::sim

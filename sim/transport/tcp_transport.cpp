@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/transport/random.hpp"
+
 namespace fomoe::sim {
 
 using costmodel::NodeId;
@@ -15,7 +17,7 @@ class TcpMessage : public Message, private PartEvents {
 
   void offer(double overhead_s) override {
     overhead_s_ = overhead_s;
-    jitter_s_ = transport_.draw_jitter_s(from_, to_);
+    jitter_s_ = transport_.draw_jitter_s(from_, to_) + transport_.draw_delay_s(from_, to_);
     offered_ = true;
     go_if_ready();
   }
@@ -89,7 +91,16 @@ TcpTransport::TcpTransport(const std::vector<costmodel::Node>& nodes, const plat
 void TcpTransport::restart(double clock_s, bool held, std::uint64_t stream) {
   tcp_.restart(fluid_.platform(), stream);
   wakes_s_ = std::numeric_limits<double>::infinity();
+  delays_ = 0;
   FluidTransport::restart(clock_s, held, stream);
+}
+
+double TcpTransport::draw_delay_s(NodeId from, NodeId to) {
+  constexpr double kMost_round_trips = 0.05;
+  const std::uint64_t pair =
+      static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
+  return kMost_round_trips * (fluid_.latency_s(from, to) + fluid_.latency_s(to, from)) *
+         draw(seed_ + 1, stream_, pair, delays_++);
 }
 
 void TcpTransport::cancel_all() {

@@ -27,6 +27,8 @@ class TcpTransport : public FluidTransport {
 
  private:
   friend class TcpMessage;
+  /// A small delay of a message, in seconds: hosts are never ready at once.
+  double draw_delay_s(costmodel::NodeId from, costmodel::NodeId to);
   /// Calls back at that time, before which the network does not run on.
   void at(double at_s, Fluid::Callback callback);
   void wake_at(double at_s);
@@ -38,6 +40,7 @@ class TcpTransport : public FluidTransport {
   TcpNetwork tcp_;
   double until_s_ = 0;                                        // how far the network may run
   double wakes_s_ = std::numeric_limits<double>::infinity();  // when run() will be called
+  std::uint64_t delays_ = 0;                                  // that were drawn
   std::uint64_t wakes_ = 0;                                   // calls of run() that have been planned
 };
 
