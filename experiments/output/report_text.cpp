@@ -74,8 +74,9 @@ std::string critical_path_text(const costmodel::RunReport& report) {
         human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
   }
   if (report.wall_clock_range_s)
-    text += fmt::format("simulated several times with small delays: wall clock {} to {}\n",
-                        human_time(report.wall_clock_range_s->low), human_time(report.wall_clock_range_s->high));
+    text +=
+        fmt::format("simulated several times with small delays: wall clock {} to {}\n",
+                    human_time(report.wall_clock_range_s->low), human_time(report.wall_clock_range_s->high));
   if (report.round.overlap_achieved > 0.005)
     text += fmt::format("{} of the transfer time overlaps with compute\n",
                         human_percent(report.round.overlap_achieved));

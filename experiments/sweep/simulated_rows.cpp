@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/math/draws.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -27,11 +28,7 @@ struct Record {
 };
 
 std::size_t worker_of(std::uint64_t row, std::size_t workers) {
-  // SplitMix64 (Steele et al. 2014).
-  std::uint64_t z = row + 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return static_cast<std::size_t>((z ^ (z >> 31)) % workers);
+  return static_cast<std::size_t>(costmodel::mixed(row) % workers);
 }
 
 std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,

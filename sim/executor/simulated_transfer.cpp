@@ -180,8 +180,8 @@ void SimulatedTransfer::arrived(FlowRef ref) {
   ChannelRun& run = channels_[ref.channel];
   const Flow flow = run.channel.flows[ref.flow];
   if (record_flows_)
-    timeline_.flow_records.push_back({flow.from, flow.to, static_cast<double>(flow.bytes),
-                                      run.start_s[ref.flow], fluid_.now()});
+    timeline_.flow_records.push_back(
+        {flow.from, flow.to, static_cast<double>(flow.bytes), run.start_s[ref.flow], fluid_.now()});
   const std::unique_ptr<Message> over = std::move(run.messages[ref.flow]);
   const NodeProgress& receiver = run.nodes[static_cast<std::size_t>(flow.to)];
   if (receiver.step < flow.step || !receiver.open) {

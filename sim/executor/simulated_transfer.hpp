@@ -30,8 +30,8 @@ class SimulatedTransfer : private MessageEvents {
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
     return channels_left_[static_cast<std::size_t>(node)] > 0;
   }
-  /// The round of the transfer begins for the node: it is ready for messages of the first steps, as far as the
-  /// transport has it.
+  /// The round of the transfer begins for the node: it is ready for messages of the first steps, as far as
+  /// the transport has it.
   void expect(costmodel::NodeId node);
   /// Starts the node's first step: the node may send and receive from now on.
   void start(costmodel::NodeId node);
@@ -44,9 +44,9 @@ class SimulatedTransfer : private MessageEvents {
   /// The progress of a node in a channel.
   struct NodeProgress {
     std::int32_t step = -1;
-    std::int32_t calls = 0;    // calls of the collective that the node has begun
-    std::int32_t pending = 0;  // sent and received flows of the step that have not ended for the node
-    bool open = false;          // the step's flows have begun, as far as the node is concerned
+    std::int32_t calls = 0;      // calls of the collective that the node has begun
+    std::int32_t pending = 0;    // sent and received flows of the step that have not ended for the node
+    bool open = false;           // the step's flows have begun, as far as the node is concerned
     std::int32_t accepted = -1;  // the last step whose messages it is ready for
     double step_start_s = 0;
     std::vector<std::pair<double, double>> spans;  // (start, end) of this step's flows, in seconds
@@ -55,7 +55,8 @@ class SimulatedTransfer : private MessageEvents {
     Channel channel;
     std::vector<FlowIndex> of_step;    // flows sorted by (node, step); a flow occurs for both of its ends
     std::vector<std::uint32_t> begin;  // [node · steps + step]: index of its first flow in of_step
-    std::vector<std::unique_ptr<Message>> messages;  // [flow]: those that an end has begun and that are under way
+    std::vector<std::unique_ptr<Message>>
+        messages;                  // [flow]: those that an end has begun and that are under way
     std::vector<double> start_s;   // [flow]: time when its first byte moved
     std::vector<double> wanted_s;  // [flow]: when the sender wished to send, as far as the receiver was ready
     std::vector<char> early;       // [flow]: it has arrived before the receiver began its step

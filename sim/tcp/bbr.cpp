@@ -6,7 +6,7 @@
 #include <deque>
 #include <utility>
 
-#include "sim/tcp/congestion_control.hpp"
+#include "sim/tcp/congestion_window.hpp"
 
 namespace fomoe::sim {
 namespace {
@@ -18,11 +18,12 @@ constexpr double kLeastWindow_bytes = 4 * kSegment_bytes;
 constexpr double kProbeRoundTripEvery_s = 10, kProbeRoundTripFor_s = 0.2;
 constexpr std::array<double, 8> kCycle = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 
-class Bbr : public CongestionControl {
+class Bbr : public CongestionWindow {
  public:
   Bbr(double first_window_bytes, double round_trip_s, std::function<double()> draw)
-      : CongestionControl(first_window_bytes),
-        draw_(std::move(draw)), pace_(kHighGain * window_ / std::max(round_trip_s, 1e-3)),
+      : CongestionWindow(first_window_bytes),
+        draw_(std::move(draw)),
+        pace_(kHighGain * window_ / std::max(round_trip_s, 1e-3)),
         least_s_(round_trip_s) {}
 
   void acknowledged(const Ack& ack) override {
@@ -74,7 +75,8 @@ class Bbr : public CongestionControl {
     while (rates_.front().first < rounds_ - kRateRounds) rates_.pop_front();
   }
 
-  /// The largest number of bytes by which acknowledgements were ahead of the rate (bbr_update_ack_aggregation).
+  /// The largest number of bytes by which acknowledgements were ahead of the rate
+  /// (bbr_update_ack_aggregation).
   void update_aggregation(const Ack& ack) {
     if (new_round_ && ++extra_rounds_ >= 5) {
       extra_rounds_ = 0;
@@ -87,8 +89,7 @@ class Bbr : public CongestionControl {
       epoch_s_ = ack.now_s;
     }
     epoch_acknowledged_ += ack.bytes;
-    extra_[extra_index_] =
-        std::max(extra_[extra_index_], std::min(epoch_acknowledged_ - expected, window_));
+    extra_[extra_index_] = std::max(extra_[extra_index_], std::min(epoch_acknowledged_ - expected, window_));
   }
 
   void update_cycle(const Ack& ack) {
@@ -186,7 +187,8 @@ class Bbr : public CongestionControl {
   std::function<double()> draw_;
   Mode mode_ = Mode::startup;
   double pace_;
-  std::deque<std::pair<std::int64_t, double>> rates_;  // (round, rate), rates falling: the front is the largest
+  std::deque<std::pair<std::int64_t, double>>
+      rates_;  // (round, rate), rates falling: the front is the largest
   std::int64_t rounds_ = 0;
   double round_end_ = 0;  // a round ends when a burst is acknowledged that was sent after so many bytes
   bool new_round_ = false;
@@ -206,8 +208,8 @@ class Bbr : public CongestionControl {
 
 }  // namespace
 
-std::unique_ptr<CongestionControl> make_bbr(double first_window_bytes, double round_trip_s,
-                                            std::function<double()> draw) {
+std::unique_ptr<CongestionWindow> make_bbr(double first_window_bytes, double round_trip_s,
+                                           std::function<double()> draw) {
   return std::make_unique<Bbr>(first_window_bytes, round_trip_s, std::move(draw));
 }
 

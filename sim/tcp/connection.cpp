@@ -24,8 +24,7 @@ double Connection::memory_per_byte() const { return 1 + kDescription_bytes / bur
 
 double Connection::timeout_s() const { return smoothed_s_ + kLeastTimeout_s; }
 
-Connection::Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers,
-                       double round_trip_s)
+Connection::Connection(std::unique_ptr<CongestionWindow> control, SocketBuffers buffers, double round_trip_s)
     : control_(std::move(control)), buffers_(buffers), smoothed_s_(round_trip_s), least_s_(round_trip_s) {
   expand_buffer();
 }
@@ -40,8 +39,10 @@ void Connection::put(double now_s, std::int64_t bytes, PartEvents& events) {
 
 // The application writes until the buffer is full, and then waits until a third of it is free.
 void Connection::write(double now_s) {
-  const double memory = memory_per_byte();
-  double used = (written_ - acknowledged_) * memory;
+  // What has not been sent is in packets as large as offload takes.
+  constexpr double memory = 1 + kDescription_bytes / kMostOffload_bytes;
+  const auto unsent = static_cast<double>(unsent_);
+  double used = (written_ - acknowledged_ - unsent) * memory_per_byte() + unsent * memory;
   if (buffer_full_ && used > kTakesAgain * buffer_) return;
   buffer_full_ = false;
   while (writing_ < parts_.size() && !buffer_full_) {
@@ -64,8 +65,8 @@ void Connection::write(double now_s) {
 // tcp_sndbuf_expand(): twice the window, three times with BBR. The buffer never shrinks.
 void Connection::expand_buffer() {
   if (in_flight() >= control_->window_bytes()) return;
-  const double wanted = control_->buffered_windows() * control_->window_bytes() / kSegment_bytes *
-                        kMemoryPerSegment_bytes;
+  const double wanted =
+      control_->buffered_windows() * control_->window_bytes() / kSegment_bytes * kMemoryPerSegment_bytes;
   buffer_ = std::max(buffer_, std::min(wanted, buffers_.send));
 }
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <memory>
 
-#include "sim/tcp/congestion_control.hpp"
+#include "sim/tcp/congestion_window.hpp"
 
 namespace fomoe::sim {
 
@@ -31,16 +31,16 @@ struct Burst {
   std::int64_t bytes = 0;  // that arrive
   std::int64_t lost = 0;   // that do not
   double sent_s = 0;
-  double spread_s = 0;      // from the arrival of its first byte to that of its last one
-  double first_sent_s = 0;            // when the burst was sent that was acknowledged last, before it was sent
-  double acknowledged = 0;            // bytes acknowledged before it was sent
-  double acknowledged_at_s = 0;       // when the last of them was
+  double spread_s = 0;           // from the arrival of its first byte to that of its last one
+  double first_sent_s = 0;       // when the burst was sent that was acknowledged last, before it was sent
+  double acknowledged = 0;       // bytes acknowledged before it was sent
+  double acknowledged_at_s = 0;  // when the last of them was
 };
 
 class Connection {
  public:
   /// Opening the connection has measured the round trip without queues.
-  Connection(std::unique_ptr<CongestionControl> control, SocketBuffers buffers, double round_trip_s);
+  Connection(std::unique_ptr<CongestionWindow> control, SocketBuffers buffers, double round_trip_s);
 
   /// Queues a part of a message behind those before it.
   void put(double now_s, std::int64_t bytes, PartEvents& events);
@@ -60,8 +60,8 @@ class Connection {
     return sim::burst_bytes(control_->pace_bytes_per_s(smoothed_s_));
   }
   [[nodiscard]] bool idle() const { return parts_.empty(); }
-  double in_host_bytes = 0;     // of the host's queue, for TcpNetwork
-  double pump_at_s = -1;        // when it will try to send again; -1: not planned
+  double in_host_bytes = 0;  // of the host's queue, for TcpNetwork
+  double pump_at_s = -1;     // when it will try to send again; -1: not planned
 
  private:
   struct Part {
@@ -76,19 +76,19 @@ class Connection {
   [[nodiscard]] double memory_per_byte() const;
   [[nodiscard]] double timeout_s() const;
 
-  std::unique_ptr<CongestionControl> control_;
+  std::unique_ptr<CongestionWindow> control_;
   SocketBuffers buffers_;
-  std::deque<Part> parts_;       // that the receiver does not have
-  std::size_t writing_ = 0;      // the first of them that is not all written
-  std::int64_t unsent_ = 0;      // in the send buffer
+  std::deque<Part> parts_;                                       // that the receiver does not have
+  std::size_t writing_ = 0;                                      // the first of them that is not all written
+  std::int64_t unsent_ = 0;                                      // in the send buffer
   double written_ = 0, sent_ = 0, acknowledged_ = 0, lost_ = 0;  // bytes so far; sent_ counts repetitions
-  double buffer_ = 0;            // the present size of the send buffer
+  double buffer_ = 0;                                            // the present size of the send buffer
   bool buffer_full_ = false;
   double smoothed_s_, least_s_;  // round trips
   double last_sent_s_ = -1, first_sent_s_ = 0, acknowledged_at_s_ = 0;
-  double next_burst_s_ = 0;              // by the pace
-  double sender_limited_until_ = 0;      // acknowledged bytes; 0: the sender has enough to send
-  double recovered_at_ = -1;             // bytes accounted for at which the last loss is over
+  double next_burst_s_ = 0;          // by the pace
+  double sender_limited_until_ = 0;  // acknowledged bytes; 0: the sender has enough to send
+  double recovered_at_ = -1;         // bytes accounted for at which the last loss is over
   // The use of the window (tcp_cwnd_validate() in net/ipv4/tcp_output.c).
   bool window_limited_ = false;
   double largest_flight_ = 0, usage_end_ = 0;

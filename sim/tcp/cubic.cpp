@@ -70,7 +70,7 @@ class Cubic : public LossBased {
 
 }  // namespace
 
-std::unique_ptr<CongestionControl> make_cubic(double first_window_bytes, bool idle_restart) {
+std::unique_ptr<CongestionWindow> make_cubic(double first_window_bytes, bool idle_restart) {
   return std::make_unique<Cubic>(first_window_bytes, idle_restart);
 }
 

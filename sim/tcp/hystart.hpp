@@ -3,7 +3,7 @@
 #pragma once
 #include <limits>
 
-#include "sim/tcp/congestion_control.hpp"
+#include "sim/tcp/congestion_window.hpp"
 
 namespace fomoe::sim {
 

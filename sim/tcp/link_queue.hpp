@@ -8,7 +8,8 @@ namespace fomoe::sim {
 
 class LinkQueue {
  public:
-  /// `bytes_per_s` is the link's rate in payload; 0 while it is down. `most_bytes` is the room for what waits.
+  /// `bytes_per_s` is the link's rate in payload; 0 while it is down. `most_bytes` is the room for what
+  /// waits.
   explicit LinkQueue(double bytes_per_s, double most_bytes = std::numeric_limits<double>::infinity())
       : bytes_per_s_(bytes_per_s), most_bytes_(most_bytes) {}
 

@@ -37,13 +37,12 @@ class Reno : public LossBased {
 
 }  // namespace
 
-std::unique_ptr<CongestionControl> make_reno(double first_window_bytes, bool idle_restart) {
+std::unique_ptr<CongestionWindow> make_reno(double first_window_bytes, bool idle_restart) {
   return std::make_unique<Reno>(first_window_bytes, idle_restart);
 }
 
-std::unique_ptr<CongestionControl> make_congestion_control(const costmodel::NetworkModel& network,
-                                                           double round_trip_s,
-                                                           std::function<double()> draw) {
+std::unique_ptr<CongestionWindow> make_congestion_window(const costmodel::NetworkModel& network,
+                                                         double round_trip_s, std::function<double()> draw) {
   const double first = network.initial_window_bytes.value();
   switch (network.congestion_control) {
     case costmodel::CongestionControl::reno:

@@ -3,14 +3,14 @@
 #pragma once
 #include <limits>
 
-#include "sim/tcp/congestion_control.hpp"
+#include "sim/tcp/congestion_window.hpp"
 
 namespace fomoe::sim {
 
-class LossBased : public CongestionControl {
+class LossBased : public CongestionWindow {
  public:
   LossBased(double first_window_bytes, bool idle_restart)
-      : CongestionControl(first_window_bytes), first_window_(first_window_bytes), idle_restart_(idle_restart) {}
+      : CongestionWindow(first_window_bytes), first_window_(window_), idle_restart_(idle_restart) {}
   void sends_again(double now_s, double idle_s, double timeout_s, bool sender_limited) override;
   [[nodiscard]] double pace_bytes_per_s(double smoothed_s) const override;
 
@@ -19,8 +19,7 @@ class LossBased : public CongestionControl {
   /// Whether the window may grow: only what was used may (tcp_is_cwnd_limited() in include/net/tcp.h), and
   /// not while losses are repaired.
   [[nodiscard]] bool may_grow(const Ack& ack) const {
-    return !ack.in_recovery &&
-           (ack.window_limited || (in_slow_start() && window_ < 2 * ack.largest_flight));
+    return !ack.in_recovery && (ack.window_limited || (in_slow_start() && window_ < 2 * ack.largest_flight));
   }
   double threshold_ = std::numeric_limits<double>::infinity();  // slow start threshold
 

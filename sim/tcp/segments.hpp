@@ -13,8 +13,8 @@ inline constexpr double kFirstWindow_bytes = 10 * kSegment_bytes;
 
 /// What a connection hands to the network card at once: what it would send in 1/1024 s at its pacing rate, at
 /// least two segments, at most what segmentation offload takes (tcp_tso_autosize() in net/ipv4/tcp_output.c).
+inline constexpr double kMostOffload_bytes = 65536 - 1 - 320;  // GSO_MAX_SIZE less MAX_TCP_HEADER
 inline double burst_bytes(double pace_bytes_per_s) {
-  constexpr double kMostOffload_bytes = 65536 - 1 - 320;  // GSO_MAX_SIZE less MAX_TCP_HEADER
   return std::clamp(pace_bytes_per_s / 1024, 2 * kSegment_bytes, kMostOffload_bytes);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/transport/random.hpp"
+#include "costmodel/math/draws.hpp"
 
 namespace fomoe::sim {
 
@@ -88,13 +88,15 @@ TcpNetwork::Way TcpNetwork::make_way(const platforms::Platform& platform, int fr
   Way way;
   way.latency_s = platform.path(from, to).latency_s;
   way.hops.push_back({&up_[static_cast<std::size_t>(from)], -1});
-  if (const auto found = path_.find({from, to}); found != path_.end()) way.hops.push_back({&found->second, -1});
+  if (const auto found = path_.find({from, to}); found != path_.end())
+    way.hops.push_back({&found->second, -1});
   const auto shared = platform.shared_by(from, to);
   const std::size_t on_path = shared.size() - platform.shared_at_receiver(from, to).size();
   for (std::size_t i = 0; i < shared.size(); ++i) {
     if (i == on_path) way.before_latency = way.hops.size();
     const auto link = static_cast<std::size_t>(shared[i]);
-    way.hops.push_back(platform.shared_links[link].per_flow ? Hop{nullptr, shared[i]} : Hop{&shared_[link], -1});
+    way.hops.push_back(platform.shared_links[link].per_flow ? Hop{nullptr, shared[i]}
+                                                            : Hop{&shared_[link], -1});
   }
   if (on_path == shared.size()) way.before_latency = way.hops.size();
   way.hops.push_back({&down_[static_cast<std::size_t>(to)], -1});
@@ -122,7 +124,7 @@ void TcpNetwork::change(double now_s) {
   for (const auto& [what, index] : std::exchange(stalled_, {})) plan(now_s, what, index);
 }
 
-double TcpNetwork::draw(Line& line) const { return sim::draw(seed_, stream_, line.id, line.draws++); }
+double TcpNetwork::draw(Line& line) const { return costmodel::draw(seed_, stream_, line.id, line.draws++); }
 
 std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
   const std::uint64_t pair =
@@ -142,10 +144,12 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
   const std::uint32_t index = found->second;
   const auto draw_next = [this, index] { return draw(*lines_[index]); };
   lines_.push_back(std::make_unique<Line>(
-      Line{a, b, from, to, Connection(make_congestion_control(network_, round_trip_s, draw_next), buffers, round_trip_s),
+      Line{a, b, from, to,
+           Connection(make_congestion_window(network_, round_trip_s, draw_next), buffers, round_trip_s),
            (pair << 8U) + static_cast<std::uint64_t>(stream) + planned_}));
   Line& made = *lines_.back();
-  if (network_.loss_rate) made.bytes_to_loss = -std::log1p(-draw(made)) * kSegment_bytes / *network_.loss_rate;
+  if (network_.loss_rate)
+    made.bytes_to_loss = -std::log1p(-draw(made)) * kSegment_bytes / *network_.loss_rate;
   made.alone.resize(shared_.size());
   for (std::size_t s = 0; s < shared_.size(); ++s)
     if (platform_->shared_links[s].per_flow)
@@ -244,7 +248,8 @@ std::int64_t TcpNetwork::lost_by_chance(Line& line, std::int64_t bytes) const {
 void TcpNetwork::hop(double now_s, std::uint32_t index) {
   Burst& burst = bursts_[index];
   Line& line = *lines_[burst.connection];
-  const Way& route = burst.acknowledgement ? way(line.to_site, line.from_site) : way(line.from_site, line.to_site);
+  const Way& route =
+      burst.acknowledgement ? way(line.to_site, line.from_site) : way(line.from_site, line.to_site);
   if (burst.hop == route.hops.size()) return arrive(now_s, index);
   const Hop& at = route.hops[burst.hop];
   LinkQueue& queue = at.queue != nullptr ? *at.queue : *line.alone[static_cast<std::size_t>(at.alone)];

@@ -42,8 +42,8 @@ class TcpNetwork {
   void run(const double& until_s);
 
  private:
-  /// A link on a way: the queue of all connections, or the number of a shared link that limits each connection
-  /// by itself.
+  /// A link on a way: the queue of all connections, or the number of a shared link that limits each
+  /// connection by itself.
   struct Hop {
     LinkQueue* queue = nullptr;
     int alone = -1;
@@ -60,7 +60,7 @@ class TcpNetwork {
     Connection tcp;
     std::uint64_t id;  // for draws
     std::uint64_t draws = 0;
-    double bytes_to_loss = 0;  // until a segment is lost by chance
+    double bytes_to_loss = 0;                            // until a segment is lost by chance
     std::vector<std::unique_ptr<LinkQueue>> alone = {};  // [shared link], of those that limit it by itself
   };
   enum class What : std::uint8_t { hop, left_host, pump };

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/transport/random.hpp"
+#include "costmodel/math/draws.hpp"
 
 namespace fomoe::sim {
 
@@ -153,7 +153,7 @@ void FluidTransport::restart(double clock_s, bool held, std::uint64_t stream) {
 double FluidTransport::draw_jitter_s(NodeId from, NodeId to) {
   if (draws_.empty() || !fluid_.leaves_site(from, to)) return 0;
   const std::size_t pair = static_cast<std::size_t>(from) * nodes_.size() + static_cast<std::size_t>(to);
-  return network_.jitter_s * draw(seed_, stream_, pair, draws_[pair]++);
+  return network_.jitter_s * costmodel::draw(seed_, stream_, pair, draws_[pair]++);
 }
 
 double FluidTransport::cap_bytes_per_s(const platforms::Platform& platform, Pair pair) const {

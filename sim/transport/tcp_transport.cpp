@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/transport/random.hpp"
+#include "costmodel/math/draws.hpp"
 
 namespace fomoe::sim {
 
@@ -46,8 +46,8 @@ class TcpMessage : public Message, private PartEvents {
     const auto parts = static_cast<int>(std::min<std::int64_t>(streams, bytes_));
     unwritten_ = undelivered_ = parts;
     for (int stream = 0; stream < parts; ++stream)
-      transport_.tcp_.put(fluid().now(), from_, to_, stream, bytes_ * (stream + 1) / parts - bytes_ * stream / parts,
-                          *this);
+      transport_.tcp_.put(fluid().now(), from_, to_, stream,
+                          bytes_ * (stream + 1) / parts - bytes_ * stream / parts, *this);
     transport_.run_soon();
   }
 
@@ -100,7 +100,7 @@ double TcpTransport::draw_delay_s(NodeId from, NodeId to) {
   const std::uint64_t pair =
       static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
   return kMost_round_trips * (fluid_.latency_s(from, to) + fluid_.latency_s(to, from)) *
-         draw(seed_ + 1, stream_, pair, delays_++);
+         costmodel::draw(seed_ + 1, stream_, pair, delays_++);
 }
 
 void TcpTransport::cancel_all() {

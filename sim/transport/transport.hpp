@@ -1,5 +1,6 @@
 // How messages get from node to node: what happens between a node's wish to send and the arrival of the last
-// byte. FluidTransport shares links fairly between ideal hosts; TcpTransport has the connections of real ones.
+// byte. FluidTransport shares links fairly between ideal hosts; TcpTransport has the connections of real
+// ones.
 #pragma once
 #include <cstdint>
 #include <memory>

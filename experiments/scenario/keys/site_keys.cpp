@@ -155,7 +155,8 @@ constexpr Key kSiteKeys[] = {
      "\"4MiB\""},
     {"network_model", "receive_buffer", Kind::size, "",
      "6MiB with host = \"linux\", else receive buffers do not limit any flow",
-     "largest receive buffer of a connection's socket, the third number of net.ipv4.tcp_rmem, half of which is "
+     "largest receive buffer of a connection's socket, the third number of net.ipv4.tcp_rmem, half of which "
+     "is "
      "its window; only with initial_window",
      "\"6MiB\""},
     {"network_model", "uplink_queue", Kind::choice, "\"host\"", "",

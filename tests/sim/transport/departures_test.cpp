@@ -69,19 +69,6 @@ TEST_CASE("fan-in: a near flow has the receiver's downlink alone until the far o
   CHECK(seconds(star({0, 0.005, 0.15}), Pattern::reduce, 12.5e6) == doctest::Approx(0.25).epsilon(1e-6));
 }
 
-TEST_CASE("a far flow ramps up to the whole port if the near ones have ended meanwhile") {
-  // The near flow, with a round trip of 10 ms, has ended after half a second. The window of the far flow
-  // doubles every 0.3 s, from 14,480 B until it fills the whole port for a round trip, 1.25e8 B/s · 0.3 s
-  // = 37.5 MB: twelve times. Meanwhile it sends (2¹² − 1) · 14,480 B, which would take 0.474 s at the rate of
-  // the port.
-  sim::Options options;
-  options.network.initial_window_bytes = 14480;
-  const double ramp_s = 12 * 0.3 - 4095 * 14480.0 / 1.25e8;
-  for (const Pattern pattern : {Pattern::broadcast, Pattern::reduce})
-    CHECK(seconds(star({0, 0.005, 0.15}), pattern, 60e6, options) ==
-          doctest::Approx(0.15 + ramp_s + 60e6 / 1.25e8).epsilon(1e-6));
-}
-
 TEST_CASE("a lone flow takes latency + bytes ÷ rate, whatever the other latencies") {
   platforms::Platform platform = star({0.02, 0.1});
   platform.set_latency(0, 1, 0.2);  // the two directions differ

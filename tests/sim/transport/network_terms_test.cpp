@@ -128,52 +128,6 @@ TEST_CASE("slow start: the time it adds, by its formula") {
   CHECK(costmodel::slow_start_s(network, 20e3, 4e6, 1e6, 0) == 0);
 }
 
-TEST_CASE("slow start goes on where a short flow left it") {
-  // One connection carries 20 kB and then 4 MB. The first flow sends 10 kB, waits, and sends 10 kB. The
-  // second one starts with a window of 30 kB, then has 60 kB, then the full rate.
-  costmodel::Plan plan = one_flow();
-  costmodel::RoundPlan round = plan.round(0);
-  round.ops.push_back(round.ops[0]);
-  round.ops[1].after = {0};
-  std::get<costmodel::Transfer>(round.ops[0].what).exchanges.front().payloads.front().elements = 5000;
-  plan.round = [round](std::int64_t) { return round; };
-  sim::Options options;
-  options.network.initial_window_bytes = 10e3;
-  const double first_s = 0.05 + 0.1 - 0.010 + 0.020;
-  const double second_s = 0.05 + (2 * 0.1 - 0.09) + kBytes / 1e6;
-  check_close(round_s(plan, platforms::uniform(2, 1e6, 1e6, 0.05), options), first_s + second_s);
-}
-
-TEST_CASE(
-    "slow start is paid once by a connection, and in part again after a silence where idle_restart is on") {
-  // Two transfers 0 → 1 with 1 s of computation between them. The slow start costs 0.25 s, as in the case
-  // above.
-  costmodel::Plan plan = one_flow();
-  costmodel::RoundPlan round = plan.round(0);
-  round.ops.push_back({"think", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {0}});
-  round.ops.push_back(round.ops[0]);
-  round.ops.back().after = {1};
-  plan.round = [round](std::int64_t) { return round; };
-  const auto platform = platforms::uniform(2, 1e6, 1e6, 0.05);
-  const auto end_s = [&](bool idle_restart, double think_s) {
-    sim::Options options;
-    options.network.initial_window_bytes = 10e3;
-    options.network.idle_restart = idle_restart;
-    return sim::simulate(
-               plan, {0}, platform, [&](auto&&...) { return think_s; }, options)
-        .round_end_s[0];
-  };
-  const double ramp_s = 0.25, flow_s = 0.05 + kBytes / 1e6;
-  check_close(end_s(false, 1), ramp_s + flow_s + 1 + flow_s);
-  // The first transfer leaves a window of two bandwidth-delay products, 200 kB. A time-out is 0.1 + 0.2 s.
-  // The last byte leaves 0.05 s before it arrives, so the silence lasts 1.05 s and halves the window three
-  // times: it is 25 kB, then 50 kB, then the path is full. 75 kB take two round trips.
-  check_close(end_s(true, 1), ramp_s + flow_s + 1 + (2 * 0.1 - 0.075) + flow_s);
-  // One halving, of 200 kB, leaves what fills the path. A long silence leaves the first window.
-  check_close(end_s(true, 0.5), ramp_s + flow_s + 0.5 + flow_s);
-  check_close(end_s(true, 60), ramp_s + flow_s + 60 + ramp_s + flow_s);
-}
-
 TEST_CASE("buckets: each is a ring of its own after the one before, with its latencies and its overhead") {
   // 4 MB in buckets of 1 MB among 4 sites are 4 calls of 2(M−1) = 6 steps, and a step takes latency + 0.25 MB
   // ÷ 1 MB/s.
@@ -292,40 +246,4 @@ TEST_CASE("a connection has one cap, which concurrent flows of a pair share") {
   check_close(round_s(plan, fast, options), 0.05 + 2 * kBytes / 640e3);
   options.network.streams = 2;
   check_close(round_s(plan, fast, options), 0.05 + 2 * kBytes / 1280e3);
-}
-
-TEST_CASE("a connection is not idle while it carries another flow") {
-  // 0 sends 4 MB to 1, which opens the window, then 40 MB. After 30 s of computation meanwhile, 0 sends
-  // another 4 MB on the same connection.
-  const auto transfer = [](std::int64_t elements) {
-    return costmodel::Transfer{Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, elements)}};
-  };
-  costmodel::Plan plan = one_flow();
-  costmodel::RoundPlan round = plan.round(0);
-  round.ops.push_back({"long", transfer(10'000'000), {0}});
-  round.ops.push_back({"think", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {0}});
-  round.ops.push_back({"more", transfer(1'000'000), {2}});
-  plan.round = [round](std::int64_t) { return round; };
-  const auto last_begins_s = [&](bool idle_restart) {
-    sim::Options options;
-    options.record_flows = true;
-    options.network.initial_window_bytes = 10e3;
-    options.network.idle_restart = idle_restart;
-    const costmodel::Timeline timeline = sim::simulate(
-        plan, {0}, platforms::uniform(2, 1e6, 1e6, 0.05), [](auto&&...) { return 30.0; }, options);
-    double start_s = 0;
-    for (const auto& flow : timeline.flow_records) start_s = std::max(start_s, flow.start_s);
-    return start_s;
-  };
-  check_close(last_begins_s(true), last_begins_s(false));
-}
-
-TEST_CASE("slow start: a share of the sender's port ends it as soon as a share of the receiver's port") {
-  sim::Options options;
-  options.network.initial_window_bytes = 10e3;
-  const auto plan = transfer_only(4, Pattern::all_to_all_broadcast, Collective::direct,
-                                  {exchange_of({0, 1, 2, 3}, 1'000'000)});
-  const double narrow_up_s = round_s(plan, platforms::uniform(4, 1e7, 1e10, 0.05), options);
-  const double narrow_down_s = round_s(plan, platforms::uniform(4, 1e10, 1e7, 0.05), options);
-  CHECK(narrow_up_s == doctest::Approx(narrow_down_s).epsilon(1e-6));
 }

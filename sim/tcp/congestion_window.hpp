@@ -1,5 +1,6 @@
 // What a connection's congestion control is told, and what it decides: the window and the pace.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -18,22 +19,24 @@ struct Ack {
   double round_trip_s = 0;  // of its first segments
   double acknowledged = 0;  // all bytes so far that have arrived, with these
   double acknowledged_when_sent = 0;
-  double accounted = 0;  // all bytes so far that have arrived, or are known to be lost
-  double sent = 0;       // all bytes so far; what is repeated counts again
+  double accounted = 0;   // all bytes so far that have arrived, or are known to be lost
+  double sent = 0;        // all bytes so far; what is repeated counts again
   double interval_s = 0;  // over which the bytes since then were delivered: the longer one of the sender's
                           // and the receiver's (tcp_rate_gen() in net/ipv4/tcp_rate.c)
-  bool sender_limited = false;  // the sender had too little to send when it sent the burst
-  bool in_recovery = false;     // bytes that were sent before the last loss are not all accounted for
-  bool window_limited = false;  // the window has limited the sender in the last round trip
-  double largest_flight = 0;    // bytes in flight at most in the last round trip
+  bool sender_limited = false;         // the sender had too little to send when it sent the burst
+  bool in_recovery = false;            // bytes that were sent before the last loss are not all accounted for
+  bool window_limited = false;         // the window has limited the sender in the last round trip
+  double largest_flight = 0;           // bytes in flight at most in the last round trip
   double smoothed_s = 0, least_s = 0;  // round trips of the connection
   [[nodiscard]] double in_flight() const { return sent - accounted; }
 };
 
-class CongestionControl {
+class CongestionWindow {
  public:
-  explicit CongestionControl(double first_window_bytes) : window_(first_window_bytes) {}
-  virtual ~CongestionControl() = default;
+  /// A window has room for a segment at least.
+  explicit CongestionWindow(double first_window_bytes)
+      : window_(std::max(first_window_bytes, kSegment_bytes)) {}
+  virtual ~CongestionWindow() = default;
   virtual void acknowledged(const Ack& ack) = 0;
   /// A queue was full, or a segment was lost by chance. At most once in a round trip.
   virtual void lost(double now_s) = 0;
@@ -54,13 +57,12 @@ class CongestionControl {
 
 /// The scenario's congestion control for a connection. `draw` returns pseudorandom numbers in [0, 1).
 /// Requires network.initial_window_bytes.
-std::unique_ptr<CongestionControl> make_congestion_control(const costmodel::NetworkModel& network,
-                                                           double round_trip_s,
-                                                           std::function<double()> draw);
+std::unique_ptr<CongestionWindow> make_congestion_window(const costmodel::NetworkModel& network,
+                                                         double round_trip_s, std::function<double()> draw);
 
-std::unique_ptr<CongestionControl> make_reno(double first_window_bytes, bool idle_restart);
-std::unique_ptr<CongestionControl> make_cubic(double first_window_bytes, bool idle_restart);
-std::unique_ptr<CongestionControl> make_bbr(double first_window_bytes, double round_trip_s,
-                                            std::function<double()> draw);
+std::unique_ptr<CongestionWindow> make_reno(double first_window_bytes, bool idle_restart);
+std::unique_ptr<CongestionWindow> make_cubic(double first_window_bytes, bool idle_restart);
+std::unique_ptr<CongestionWindow> make_bbr(double first_window_bytes, double round_trip_s,
+                                           std::function<double()> draw);
 
 }  // namespace fomoe::sim

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace fomoe::sim {
+namespace fomoe::costmodel {
 
 /// A hash function (Steele et al. 2014, "SplitMix").
 inline std::uint64_t mixed(std::uint64_t value) {
@@ -12,10 +12,11 @@ inline std::uint64_t mixed(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// A number in [0, 1), uniform: draw `which` of the connection `pair`, in the random stream `stream` of `seed`.
+/// A number in [0, 1), uniform: draw `which` of the connection `pair`, in the random stream `stream` of
+/// `seed`.
 inline double draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t pair, std::uint64_t which) {
   const std::uint64_t start = stream == 0 ? seed : seed ^ mixed(stream);
   return static_cast<double>(mixed(mixed(mixed(start) ^ pair) ^ which) >> 11) * 0x1p-53;
 }
 
-}  // namespace fomoe::sim
+}  // namespace fomoe::costmodel

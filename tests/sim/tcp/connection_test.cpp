@@ -1,0 +1,101 @@
+// Tests one connection without a network: its send buffer, its window, and what it tells of messages.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "sim/tcp/connection.hpp"
+
+using namespace fomoe::sim;
+
+namespace {
+
+struct Heard : PartEvents {
+  double written_s = -1, delivered_s = -1;
+  void written(double at_s) override { written_s = at_s; }
+  void delivered(double at_s) override { delivered_s = at_s; }
+};
+
+Connection reno(SocketBuffers buffers = {}) {
+  return {make_reno(10 * kSegment_bytes, false), buffers, 0.1};
+}
+
+/// Sends all that may leave now.
+std::vector<Burst> send_all(Connection& connection, double now_s) {
+  std::vector<Burst> sent;
+  double not_before_s = -1;
+  while (const std::int64_t bytes = connection.ready_bytes(now_s, not_before_s))
+    sent.push_back(connection.send(now_s, bytes));
+  return sent;
+}
+
+std::int64_t sum(const std::vector<Burst>& bursts) {
+  std::int64_t bytes = 0;
+  for (const Burst& burst : bursts) bytes += burst.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a small message is in the send buffer at once, and the first window leaves") {
+  Connection connection = reno();
+  Heard message;
+  connection.put(1, 20000, message);
+  CHECK(message.written_s == 1);
+  CHECK(message.delivered_s == -1);
+  const std::vector<Burst> sent = send_all(connection, 1);
+  CHECK(sum(sent) == 14480);  // ten segments
+  connection.deliver(1.05, 14480);
+  for (const Burst& burst : sent) connection.acknowledge(1.1, burst);
+  CHECK(sum(send_all(connection, 1.1)) == 20000 - 14480);
+  connection.deliver(1.15, 20000 - 14480);
+  CHECK(message.delivered_s == 1.15);
+  CHECK(connection.idle());
+}
+
+TEST_CASE("a large message is written as the buffer empties: below two thirds of it") {
+  Connection connection = reno();
+  Heard message, behind;
+  connection.put(0, 300000, message);
+  connection.put(0, 1000, behind);
+  CHECK(message.written_s == -1);
+  double now_s = 0;
+  while (message.written_s < 0 && now_s < 10) {
+    const std::vector<Burst> sent = send_all(connection, now_s);
+    now_s += 0.1;
+    connection.deliver(now_s - 0.05, sum(sent));
+    for (const Burst& burst : sent) connection.acknowledge(now_s, burst);
+  }
+  // The first windows carry 10, 20, 40 and 80 segments. The buffer is twice the window, in memory.
+  CHECK(message.written_s > 0.1);
+  CHECK(message.written_s < 0.5);
+  CHECK(message.delivered_s == -1);  // the sender goes on before the receiver has it
+  CHECK(behind.written_s == message.written_s);
+}
+
+TEST_CASE("a receive buffer has room for a window of half of it") {
+  Connection connection = reno({1e18, 10000});
+  Heard message;
+  connection.put(0, 100000, message);
+  const std::int64_t sent = sum(send_all(connection, 0));
+  CHECK(sent <= 5000);
+  CHECK(sent > 5000 - 1448);
+}
+
+TEST_CASE("lost bytes are sent again, and the window shrinks once for one window of losses") {
+  Connection connection = reno();
+  Heard message;
+  connection.put(0, 14480, message);
+  std::vector<Burst> sent = send_all(connection, 0);
+  REQUIRE(sent.size() == 5);
+  for (Burst& burst : sent) {
+    burst.lost = 1448;
+    burst.bytes -= 1448;
+    connection.deliver(0.05, burst.bytes);
+    connection.acknowledge(0.1, burst);
+  }
+  CHECK(message.delivered_s == -1);
+  const std::int64_t again = sum(send_all(connection, 0.1));
+  CHECK(again == 5 * 1448);  // half of ten segments: five
+  connection.deliver(0.15, again);
+  CHECK(message.delivered_s == 0.15);
+}

@@ -1,0 +1,143 @@
+// Tests messages over simulated connections against results of others: formulas of RFCs and papers.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sim/executor/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+#include "tests/sim/transfers.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using costmodel::CongestionControl;
+using costmodel::NetworkModel;
+
+namespace {
+
+sim::Options linux_options(CongestionControl control = CongestionControl::cubic) {
+  sim::Options options;
+  options.network = costmodel::linux_host();
+  options.network.congestion_control = control;
+  options.network.send_buffer_bytes.reset();
+  options.network.receive_buffer_bytes.reset();
+  return options;
+}
+
+double round_s(const costmodel::Plan& plan, const platforms::Platform& platform,
+               const sim::Options& options) {
+  return sim::simulate(
+             plan, {0}, platform, [](auto&&...) { return 0.0; }, options)
+      .round_end_s[0];
+}
+
+costmodel::Plan one_message(double bytes) {
+  return transfer_only(2, Pattern::point_to_point, Collective::ring,
+                       {exchange_of({0, 1}, static_cast<std::int64_t>(bytes / 4))});
+}
+
+double one_message_s(double bytes, double bytes_per_s, double latency_s, const sim::Options& options) {
+  return round_s(one_message(bytes), platforms::uniform(2, bytes_per_s, bytes_per_s, latency_s), options);
+}
+
+}  // namespace
+
+TEST_CASE("slow start: the first bytes of a connection take the round trips that RFC 5681 gives") {
+  // The window doubles from 14480 B: after k round trips, (2ᵏ − 1) · 14480 B have left.
+  const sim::Options options = linux_options(CongestionControl::reno);
+  for (int trips = 0; trips < 6; ++trips) {
+    const double bytes = 0.95 * (std::exp2(trips + 1) - 1) * 14480;
+    const double expected_s = trips * 0.1 + 0.05;  // the last window arrives after half a round trip
+    CHECK(one_message_s(bytes, 1e10, 0.05, options) == doctest::Approx(expected_s).epsilon(0.06));
+  }
+}
+
+TEST_CASE("a long message fills its link, whatever the congestion control") {
+  for (const auto control : {CongestionControl::cubic, CongestionControl::reno, CongestionControl::bbr}) {
+    CAPTURE(costmodel::to_string(control));
+    const double bytes = 50e6, ideal_s = bytes / 1e7;
+    CHECK(one_message_s(bytes, 1e7, 0.01, linux_options(control)) > ideal_s);
+    CHECK(one_message_s(bytes, 1e7, 0.01, linux_options(control)) < 1.06 * ideal_s);
+  }
+}
+
+TEST_CASE("a send buffer limits a connection to about 2/3 of it in each round trip; more streams help") {
+  sim::Options options = linux_options(CongestionControl::reno);
+  options.network.send_buffer_bytes = 1e6;
+  const double bytes = 100e6;
+  const double one_s = one_message_s(bytes, 1e8, 0.05, options);
+  CHECK(one_s > bytes / (0.75e6 / 0.1));
+  CHECK(one_s < bytes / (0.55e6 / 0.1));
+  options.network.streams = 4;
+  CHECK(one_message_s(bytes, 1e8, 0.05, options) == doctest::Approx(one_s / 4).epsilon(0.1));
+}
+
+TEST_CASE("loss by chance: Reno carries what Mathis et al. 1997 give, within their 15 %") {
+  sim::Options options = linux_options(CongestionControl::reno);
+  for (const double loss : {1e-3, 1e-4}) {
+    CAPTURE(loss);
+    options.network.loss_rate = loss;
+    const double rate = 1448 / 0.1 * std::sqrt(1.5 / loss), bytes = 200 * rate;
+    CHECK(one_message_s(bytes, 1e9, 0.05, options) == doctest::Approx(bytes / rate).epsilon(0.15));
+  }
+}
+
+TEST_CASE("a full queue in a router: CUBIC and BBR keep the link busy, and no byte is lost for good") {
+  for (const auto control : {CongestionControl::cubic, CongestionControl::bbr}) {
+    CAPTURE(costmodel::to_string(control));
+    sim::Options options = linux_options(control);
+    options.network.uplink_queue = costmodel::UplinkQueue::router;
+    const double bytes = 400e6;
+    const double seconds = one_message_s(bytes, 1e7, 0.04, options);
+    CHECK(seconds > bytes / 1e7);
+    CHECK(seconds < 1.12 * bytes / 1e7);
+  }
+}
+
+TEST_CASE("flows of one host share its uplink; together they take as long as their bytes") {
+  const auto plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
+                                  {exchange_of({0, 1}, 5'000'000), exchange_of({0, 2}, 5'000'000)});
+  platforms::Platform platform = platforms::uniform(3, 1e7, 1e8, 0.01);
+  CHECK(round_s(plan, platform, linux_options()) == doctest::Approx(4.0).epsilon(0.04));
+  platform.set_latency(0, 2, 0.05);
+  platform.set_latency(2, 0, 0.05);
+  CHECK(round_s(plan, platform, linux_options()) == doctest::Approx(4.0).epsilon(0.06));
+}
+
+TEST_CASE("a ring: receives are posted one step ahead, so no step waits for the receiver's notice") {
+  const auto plan =
+      transfer_only(4, Pattern::all_reduce, Collective::ring, {exchange_of(first(4), 1'000'000)});
+  sim::Options options = linux_options(CongestionControl::reno);
+  options.network.initial_window_bytes = 4e6;  // no slow start
+  const double seconds = round_s(plan, platforms::uniform(4, 1e7, 1e7, 0.05), options);
+  // 6 steps of 1 MB: 0.1 s and a latency each. A notice in each would add 6 · 0.05 s.
+  CHECK(seconds > 6 * 0.15);
+  CHECK(seconds < 6 * 0.15 + 0.15);
+}
+
+TEST_CASE("an outage stops a message until the link is up again; a link that stays down is refused") {
+  using Link = platforms::LinkChange::Link;
+  platforms::Platform platform = platforms::uniform(2, 1e7, 1e7, 0.01);
+  const double usual_s = round_s(one_message(50e6), platform, linux_options());
+  platform.changes = {rate_change(Link::uplink, 0, 0, 1, 0), rate_change(Link::uplink, 0, 0, 61, 1e7)};
+  const double cut_s = round_s(one_message(50e6), platform, linux_options());
+  CHECK(cut_s == doctest::Approx(usual_s + 60).epsilon(0.01));
+  platform.changes.pop_back();
+  CHECK_THROWS_WITH(round_s(one_message(50e6), platform, linux_options()),
+                    doctest::Contains("permanently down"));
+}
+
+TEST_CASE("the same seed gives the same answer; every byte of the plan is sent once") {
+  costmodel::Scenario scenario = ideal_scenario("diloco", 4);
+  scenario.model.d_model = 64;
+  scenario.model.d_expert = 64;
+  scenario.platform = platforms::uniform(4, 1e7, 1e7, 0.03);
+  const costmodel::RunReport ideal = sim::simulate_scenario(scenario).report;
+  scenario.network = costmodel::linux_host();
+  const costmodel::RunReport one = sim::simulate_scenario(scenario).report;
+  const costmodel::RunReport other = sim::simulate_scenario(scenario).report;
+  CHECK(one.wall_clock_s == other.wall_clock_s);
+  CHECK(one.bytes_per_token == ideal.bytes_per_token);
+  REQUIRE(one.wall_clock_range_s.has_value());
+  CHECK(one.wall_clock_range_s->low <= one.wall_clock_s);
+  CHECK(one.wall_clock_range_s->high >= one.wall_clock_s);
+}
