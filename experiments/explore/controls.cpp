@@ -76,7 +76,7 @@ class Controls {
   void strategy_choice(const std::string& name, const std::string& label, const std::string& hint) {
     std::vector<std::string> values;
     for (const scenario::Key& key : scenario::scenario_keys()) {
-      if (key.table == "strategy" && key.name == name) values = scenario::choices(key);
+      if (key.table == "strategy" && key.name == name) values = key.member.names();
     }
     std::string value;
     if (const toml::table* table = document_.root().get_as<toml::table>("strategy"))

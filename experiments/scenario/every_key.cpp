@@ -31,27 +31,12 @@ void read_value(const TableReader& table, const Key& key) {
       // A list of names may also be an array.
       if (key.name == "use_sites") return (void)table.list(key.name);
       return (void)table.text(key.name);
-    case Kind::count:
-      return (void)table.count(key.name);
-    case Kind::boolean:
-      return (void)table.boolean(key.name);
-    case Kind::rate:
-    case Kind::latency:
-    case Kind::duration:
-    case Kind::flop_rate:
-    case Kind::size:
-    case Kind::power:
-      return (void)table.quantity(key.name);
-    case Kind::share:
-      return (void)table.share(key.name);
-    case Kind::factor:
-      return (void)table.factor(key.name);
-    case Kind::multiple:
-      return (void)table.multiple(key.name);
     case Kind::money:
       return (void)table.money(key.name);
     case Kind::words:
       return (void)table.words(key.name);
+    default:
+      return (void)table.number(key);
   }
 }
 

@@ -57,7 +57,7 @@ Json form_of(const Key& key) {
       return text;
     }
     case Kind::choice:
-      return {{"type", "string"}, {"enum", choices(key)}};
+      return {{"type", "string"}, {"enum", key.member.names()}};
     case Kind::count:
       // 1e9 is a whole number for JSON Schema too.
       return {{"type", "integer"}, {"minimum", bound(key.min)}, {"maximum", bound(key.max)}};

@@ -38,16 +38,8 @@ SingleKey read_single_key(const std::string& assignment) {
     if (key.table == table && key.name == name) single.key = &key;  // else the reader has refused it
   }
   const Kind kind = single.key->kind;
-  if (kind == Kind::count) {
-    single.number = static_cast<double>(reader.count(name));
-  } else if (kind == Kind::share) {
-    single.number = reader.share(name);
-  } else if (kind == Kind::factor) {
-    single.number = reader.factor(name);
-  } else if (kind == Kind::multiple) {
-    single.number = reader.multiple(name);
-  } else if (is_number(kind)) {
-    single.number = reader.quantity(name);
+  if (is_number(kind)) {
+    single.number = reader.number(*single.key);
   } else if (kind == Kind::boolean) {
     single.word = reader.boolean(name) ? "true" : "false";
   } else if (kind == Kind::text || kind == Kind::choice) {

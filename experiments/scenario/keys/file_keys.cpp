@@ -9,10 +9,10 @@ constexpr Key kPlatformFileKeys[] = {
      "\"iperf3 between our sites, 2025-03-01\""},
     {"", "measured", Kind::boolean, "false", "",
      "whether the rates and latencies in this file were measured; `fomoe probe` sets it", "true"},
-    {"", "connections", Kind::count, "", "unknown",
+    {"", "connections", Values(Kind::count, 65536), "", "unknown",
      "number of connections between two sites that reached the measured rates together; an answer for fewer "
      "says what it means",
-     "64", 65536},
+     "64"},
     {"", "paths_csv", Kind::text, "", "no measurements", "CSV file of measured paths, relative to this file",
      "\"eight-regions.csv\""},
 
@@ -23,8 +23,8 @@ constexpr Key kPlatformFileKeys[] = {
      "limit of the total rate that the site receives", "\"10Gbps\""},
 
     {"site", "region", Kind::text, "", "none", "region of the site, for [[backbone]]", "\"europe\""},
-    {"site", "compute_factor", Kind::multiple, "1.0", "",
-     "step time at this site as a multiple of the step time in the scenario", "1.5", 1000},
+    {"site", "compute_factor", Values(Kind::multiple, 1000), "1.0", "",
+     "step time at this site as a multiple of the step time in the scenario", "1.5"},
 
     {"site", "queue", Kind::latency, "", "no queue",
      "longest time that data may wait in the queue of the site's uplink; the answer states what this may "

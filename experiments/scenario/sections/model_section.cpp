@@ -194,9 +194,10 @@ ModelShape read_shape(const Document& document, const TableReader& table, std::v
 
 }  // namespace
 
-ModelShape read_model(const Document& document, std::vector<Provenance>& notes) {
+void read_model(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "model", find_table(document, "model"));
   ModelShape shape;
+  std::vector<Provenance>& notes = scenario.catalogue;
   if (table.has("multi_token_prediction") && !table.has("hf_config"))
     table.refuse("multi_token_prediction", "multi_token_prediction without hf_config",
                  "multi_token_prediction only together with hf_config");
@@ -226,13 +227,15 @@ ModelShape read_model(const Document& document, std::vector<Provenance>& notes) 
           {"sequence length", Origin::assumed,
            fmt::format("{} tokens, because model.sequence_length is not given", shape.sequence_length)});
   }
-  return shape;
+  scenario.model = shape;
+  table.set_members(scenario);
 }
 
-costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length) {
+void read_workload(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "workload", find_table(document, "workload"));
-  costmodel::Workload workload;
-  workload.tokens = table.count("tokens");
+  table.set_members(scenario);
+  costmodel::Workload& workload = scenario.workload;
+  const std::int64_t sequence_length = scenario.model.sequence_length;
   if (table.has("global_batch_tokens")) {
     const std::int64_t tokens = table.count("global_batch_tokens");
     if (table.has("global_batch_sequences"))
@@ -256,7 +259,6 @@ costmodel::Workload read_workload(const Document& document, std::int64_t sequenc
     table.refuse("global_batch_sequences", fmt::format("{:.3g} tokens in one step", step_tokens),
                  "at most 9e15 tokens in one step");
   }
-  return workload;
 }
 
 }  // namespace fomoe::scenario

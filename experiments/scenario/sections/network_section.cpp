@@ -29,33 +29,17 @@ void read_calibration(const Document& document, const TableReader& terms, costmo
 
 }  // namespace
 
-costmodel::NetworkModel read_network_model(const Document& document) {
+void read_network_model(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
   const bool of_linux = table.text("host") == to_string(costmodel::Host::linux_tcp);
-  costmodel::NetworkModel network = of_linux ? costmodel::linux_host() : costmodel::NetworkModel{};
-  if (!of_linux || table.has("bandwidth_efficiency"))
-    network.bandwidth_efficiency = table.share("bandwidth_efficiency");
-  network.ring_model = costmodel::enum_of<costmodel::RingModel>(table.text("ring_model")).value();
-  if (table.has("background_share")) network.background_share = table.share("background_share");
-  network.latency_factor = table.multiple("latency_factor");
-  network.jitter_s = table.quantity("jitter");
-  network.call_overhead_s = table.quantity("call_overhead");
-  if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
-  network.streams = table.small_count("streams");
-  if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
-  if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
-  if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
-  network.congestion_control =
-      costmodel::enum_of<costmodel::CongestionControl>(table.text("congestion_control")).value();
+  costmodel::NetworkModel& network = scenario.network;
+  if (of_linux) network = costmodel::linux_host();
+  table.set_members(scenario, /*defaults=*/!of_linux);
   if (network.congestion_control == costmodel::CongestionControl::bbr &&
       network.loss_rate.value_or(0) > costmodel::kMostBbrLoss)
     table.refuse("loss_rate",
                  fmt::format("at most {} with congestion_control = \"bbr\"", costmodel::kMostBbrLoss));
-  network.segment_bytes = table.quantity("segment_size");
-  if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
-  if (!of_linux || table.has("idle_restart")) network.idle_restart = table.boolean("idle_restart");
   read_calibration(document, table, network);
-  return network;
 }
 
 void add_measured_payload_rate(costmodel::Scenario& scenario) {

@@ -186,7 +186,7 @@ platforms::Platform read_all_sites(const Document& document) {
   return is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
 }
 
-platforms::Platform read_platform(const Document& document, std::uint64_t seed) {
+void read_platform(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
   if (!table.has("file")) {
     if (table.has("use_sites"))
@@ -197,13 +197,12 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
       table.refuse("rate_spread", "rate_spread without file",
                    "rate_spread only together with a platform file and generate = true");
   }
-  platforms::Platform platform = table.has("file")     ? from_file(table, seed)
-                                 : table.has("preset") ? preset(table)
-                                                       : equal_sites(table);
+  platforms::Platform& platform = scenario.platform;
+  platform = table.has("file")     ? from_file(table, scenario.seed)
+             : table.has("preset") ? preset(table)
+                                   : equal_sites(table);
   if (!table.has("file")) read_trace(table, platform);
-  if (table.has("queue")) {
-    for (platforms::Site& site : platform.sites) site.queue_s = table.quantity("queue");
-  }
+  table.set_members(scenario);
   if (const int gateways = table.small_count("gateways"); gateways > 1) {
     platform = platforms::with_gateways(std::move(platform), gateways);
     platform.provenance.push_back(
@@ -216,7 +215,6 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
     platform.provenance.push_back(
         {"link rates", Origin::assumed, fmt::format("× {}: platform.rate_factor", factor)});
   }
-  return platform;
 }
 
 }  // namespace fomoe::scenario

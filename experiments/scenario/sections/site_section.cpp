@@ -62,13 +62,13 @@ costmodel::SiteCompute read_own_compute(const Document& document, const toml::ta
   site.model = scenario.model;
   site.catalogue = model_notes;
   site.compute = read_compute(own, scenario.model, required);
-  const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&site.compute);
-  site.gpus = read_site_gpus(own, profiled == nullptr ? nullptr : &profiled->profile, site.catalogue);
+  read_site_gpus(own, site);
   add_peak(own, site);
   // A device whose power is not known draws as much as the scenario's.
   const Accelerator* accelerator = read_accelerator(own);
   const bool known_power = accelerator == nullptr || accelerator->power_w.has_value();
-  site.power = known_power ? read_energy(own, site.catalogue) : scenario.power;
+  site.power = scenario.power;
+  if (known_power) read_energy(own, site);
   return {site.compute, site.gpus, site.peak_flops, site.power, site.catalogue};
 }
 

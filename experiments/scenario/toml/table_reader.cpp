@@ -258,6 +258,35 @@ bool TableReader::boolean(std::string_view name) const {
   return *found->value<bool>();
 }
 
+double TableReader::number(const Key& key) const {
+  switch (key.kind) {
+    case Kind::count:
+      return static_cast<double>(count(key.name));
+    case Kind::share:
+      return share(key.name);
+    case Kind::factor:
+      return factor(key.name);
+    case Kind::multiple:
+      return multiple(key.name);
+    case Kind::boolean:
+      return boolean(key.name) ? 1 : 0;
+    case Kind::choice: {
+      const std::vector<std::string> names = key.member.names();
+      return static_cast<double>(std::find(names.begin(), names.end(), text(key.name)) - names.begin());
+    }
+    default:
+      return quantity(key.name);
+  }
+}
+
+void TableReader::set_members(costmodel::Scenario& scenario, bool defaults) const {
+  for (const Key& key : keys_) {
+    if (key.table != name_ || key.member.set == nullptr || key.member.has_rules) continue;
+    if (has(key.name) || (defaults && (!key.fallback.empty() || key.absent.empty())))
+      key.member.set(scenario, number(key));
+  }
+}
+
 std::string TableReader::text(std::string_view name) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
@@ -265,7 +294,7 @@ std::string TableReader::text(std::string_view name) const {
   const auto written = found->value_exact<std::string>();
   if (!written || written->empty()) refuse(name, expected_value(key));
   if (key.kind != Kind::choice) return *written;
-  const std::vector<std::string> known = choices(key);
+  const std::vector<std::string> known = key.member.names();
   if (std::find(known.begin(), known.end(), *written) == known.end()) {
     const std::string meant = nearest(*written, known);
     const auto& planned = not_yet_available();

@@ -36,6 +36,8 @@ class TableReader {
   [[nodiscard]] Money money(std::string_view name) const;
   [[nodiscard]] double multiple(std::string_view name) const;  // above 0, at most the row's max
   [[nodiscard]] bool boolean(std::string_view name) const;
+  /// A number of any kind in SI units, a flag as 0 or 1, a choice as the index of its name.
+  [[nodiscard]] double number(const Key& key) const;
   [[nodiscard]] std::string text(std::string_view name) const;                // also for Kind::choice
   [[nodiscard]] std::vector<std::string> words(std::string_view name) const;  // empty if the key is absent
   /// A list of names, written "a, b" or ["a", "b"].
@@ -44,6 +46,11 @@ class TableReader {
   /// The path of the file that the key names, relative to the scenario's folder. Refuses a path at which
   /// there is no file, or no folder if `folder` is set.
   [[nodiscard]] std::string file(std::string_view name, bool folder = false) const;
+
+  /// Sets the members of the scenario whose keys no rule joins with others: to the value in the table, or to
+  /// the default. Without `defaults`, absent keys leave their members as they are. Throws if a required key
+  /// is absent.
+  void set_members(costmodel::Scenario& scenario, bool defaults = true) const;
 
   [[nodiscard]] std::string place(std::string_view name) const;
   /// Throws the error "got … as written; expected …" at the key.

@@ -1,0 +1,93 @@
+// Members of a scenario, as the rows of keys name them.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costmodel/formula/resolved.hpp"
+#include "costmodel/inputs/scenario.hpp"
+#include "experiments/scenario/keys/keys.hpp"
+
+namespace fomoe::scenario {
+
+using costmodel::Scenario;
+using enum costmodel::Resolving;
+
+template <class T>
+void assign(T& member, double value) {
+  if constexpr (costmodel::NamedEnum<T>)
+    member = enum_names(T{})[static_cast<std::size_t>(value)].value;
+  else
+    member = static_cast<T>(value);
+}
+template <class T>
+void assign(std::optional<T>& member, double value) {
+  assign(member.emplace(), value);
+}
+
+template <class T>
+MemberValue value_of(const T& member) {
+  if constexpr (costmodel::NamedEnum<T>)
+    return to_string(member);
+  else if constexpr (std::integral<T> && !std::same_as<T, bool>)
+    return static_cast<std::int64_t>(member);
+  else
+    return member;
+}
+template <class T>
+MemberValue value_of(const std::optional<T>& member) {
+  return member ? value_of(*member) : MemberValue();
+}
+
+/// The struct of a table, or nullptr if the scenario does not have the table.
+template <class T>
+T* table_of(T& table) {
+  return &table;
+}
+template <class T>
+T* table_of(std::optional<T>& table) {
+  return table ? &*table : nullptr;
+}
+template <class T>
+const T* table_of(const std::optional<T>& table) {
+  return table ? &*table : nullptr;
+}
+
+/// A member of a table. A sweep may set it where `settable`.
+template <auto Table, auto Field, bool (*settable)(const Scenario&) = nullptr>
+constexpr ScenarioMember member = [] {
+  using Found = std::remove_pointer_t<decltype(table_of(std::declval<Scenario&>().*Table))>;
+  using Type = std::remove_reference_t<decltype(std::declval<Found&>().*Field)>;
+  ScenarioMember made;
+  made.set = [](Scenario& scenario, double value) {
+    auto* table = table_of(scenario.*Table);
+    if (table == nullptr) return false;
+    assign(table->*Field, value);
+    return settable == nullptr || settable(scenario);
+  };
+  made.get = [](const Scenario& scenario) {
+    const auto* table = table_of(scenario.*Table);
+    return table == nullptr ? MemberValue() : value_of(table->*Field);
+  };
+  if constexpr (costmodel::NamedEnum<Type>) made.names = costmodel::all_names<Type>;
+  return made;
+}();
+
+/// The same member, but not in the scenario's JSON.
+constexpr ScenarioMember unwritten(ScenarioMember member) {
+  member.get = nullptr;
+  return member;
+}
+
+template <std::size_t N>
+struct Text {
+  char chars[N];
+  constexpr Text(const char (&text)[N]) { std::copy_n(text, N, chars); }
+};
+/// A choice whose names only the reader of its table knows.
+template <Text... Names>
+constexpr ScenarioMember one_of = {.names = [] { return std::vector<std::string>{Names.chars...}; }};
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,204 @@
+// Keys of the method.
+#include <algorithm>
+
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "experiments/scenario/keys/key_tables.hpp"
+#include "experiments/scenario/keys/members.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+using costmodel::Strategy;
+
+template <auto Field>
+constexpr ScenarioMember strategy = member<&Scenario::strategy, Field>;
+
+constexpr ScenarioMember any_method = {.names = [] {
+  std::vector<std::string> names;
+  for (const costmodel::Method& method : costmodel::methods()) names.push_back(method.name);
+  return names;
+}};
+
+constexpr ScenarioMember wire_types = {.names = [] {
+  std::vector<std::string> names = costmodel::all_names<costmodel::ElementType>();
+  std::erase(names, "int32");  // the format of masked payloads, which nobody chooses
+  return names;
+}};
+constexpr ScenarioMember parameter_dtype = {.set = strategy<&Strategy::parameter_dtype>.set,
+                                            .names = wire_types.names};
+constexpr ScenarioMember dispatch_dtype = {.set = strategy<&Strategy::dispatch_dtype>.set,
+                                           .names = wire_types.names};
+
+constexpr ScenarioMember bucket_bytes = {
+    .set = [](Scenario& scenario,
+              double value) { return strategy<&Strategy::bucket_bytes>.set(scenario, std::max(1.0, value)); },
+    .get = strategy<&Strategy::bucket_bytes>.get};
+
+bool set_kept_share(Scenario& scenario, double value) {
+  costmodel::WireFormat& wire = scenario.strategy.wire;
+  if (!wire.sparse() || value >= 1) return false;
+  wire.kept_share = value;
+  return true;
+}
+constexpr ScenarioMember kept_share = {.set = set_kept_share, .has_rules = true};
+
+bool set_index_bits(Scenario& scenario, double value) {
+  assign(scenario.strategy.wire.index_bits, value);
+  return scenario.strategy.wire.sparse();
+}
+constexpr ScenarioMember index_bits = {.set = set_index_bits, .has_rules = true};
+
+constexpr Key kStrategyKeys[] = {
+    {"method", Kind::choice, "", "", "the training method (`fomoe list methods`)", "\"fomoe\"", any_method},
+    {"local_steps", Values(Kind::count, 1e12), "1", "",
+     "number of optimiser steps between two synchronisations, K; ddp ignores it", "32", plan,
+     strategy<&Strategy::local_steps>},
+    {"expert_overlap", Values(Kind::count, kMaxSites), "",
+     "the number of sites: every site holds every expert", "number of sites that hold each expert, O_e", "2",
+     counts, strategy<&Strategy::expert_overlap>},
+    {"placement", Kind::choice, "\"fixed\"", "", "method that assigns experts to sites", "\"fixed\"",
+     strategy<&Strategy::placement>},
+    {"routing_counts", Kind::text, "", "no counts; placement = \"affinity\" needs them",
+     "CSV file, relative to this file, with the columns layer,expert,site,count: layers and experts count "
+     "from 0, and count is the number of the site's tokens that chose the expert",
+     "\"routing.csv\""},
+    {"reshuffle_rounds", Values(Kind::count, 1e12), "1", "",
+     "number of rounds, T, after which a random placement is drawn anew", "4", plan,
+     strategy<&Strategy::reshuffle_rounds>},
+    {"skip_token", Kind::boolean, "false", "",
+     "whether a token skips the experts that its site does not hold", "true",
+     strategy<&Strategy::skip_token>},
+    {"overlap_steps", Values(Kind::count, 1e12, 0), "", "1 for streaming_diloco, otherwise 0",
+     "number of local steps with which a synchronisation may overlap, with streaming_diloco", "4", plan,
+     strategy<&Strategy::overlap_steps>},
+    {"fragments", Values(Kind::count, kMaxLayers), "",
+     "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, one layer "
+     "per unit for fsdp, otherwise 1",
+     "number of parts of the model that are synchronised in turn; their transfers overlap with local steps "
+     "for streaming_diloco, and with the backward pass for ddp",
+     "4", counts, strategy<&Strategy::fragments>},
+    {"outer_optimizer", Kind::choice, "\"nesterov\"", "",
+     "optimiser that applies the mean of the sites' parameter differences; average and local_adamw average "
+     "the parameters instead",
+     "\"nesterov\"", strategy<&Strategy::outer_optimizer>},
+    {"outer_state_on_migration", Kind::choice, "\"reset_all_owners\"", "",
+     "handling of an expert's outer momentum when the sites that hold the expert change: all of them "
+     "reset it, or it is sent with the expert",
+     "\"transfer\"", strategy<&Strategy::outer_state_on_migration>},
+    {"moment1_period", Values(Kind::count, 1000), "3", "",
+     "number of rounds between two synchronisations of the first moment, with des_loc", "3", counts,
+     strategy<&Strategy::moment1_period>},
+    {"moment2_period", Values(Kind::count, 1000), "6", "",
+     "number of rounds between two synchronisations of the second moment, with des_loc", "6", counts,
+     strategy<&Strategy::moment2_period>},
+    {"global_period", Values(Kind::count, 1e6), "4", "",
+     "number of rounds between two averages over all regions, with hierarchical_diloco", "8", counts,
+     strategy<&Strategy::global_period>},
+    {"staleness", Values(Kind::count, 1e6, 0), "", "no site waits for a slower one",
+     "number of rounds that a site may be ahead of the slowest site, with async_diloco", "2", counts,
+     strategy<&Strategy::staleness>},
+    {"quorum", Values(Kind::count, kMaxSites), "", "the number of sites: a synchronisation waits for all",
+     "number of sites that must be ready before a synchronisation may begin without the others; the work of "
+     "the others in this round is lost, and they fetch the newest state",
+     "6", counts, strategy<&Strategy::quorum>},
+    {"straggler_timeout", Kind::latency, "\"0s\"", "",
+     "time for which a synchronisation waits for the other sites when the quorum is ready", "\"10s\"", counts,
+     strategy<&Strategy::straggler_timeout_s>},
+    {"dynamic_local_steps", Kind::boolean, "false", "",
+     "whether a slow site has fewer local steps in a cycle, in proportion to its speed (DyLU), with "
+     "async_diloco without staleness",
+     "true", strategy<&Strategy::dynamic_local_steps>},
+    {"gossip_peers", Values(Kind::count, kMaxSites), "1", "",
+     "number of sites that each site exchanges parameters with in a round, with gossip", "1", counts,
+     strategy<&Strategy::gossip_peers>},
+    {"collective", Kind::choice, "\"ring\"", "", "collective algorithm of a synchronisation", "\"ring\"",
+     strategy<&Strategy::collective>},
+    {"ring_order", Kind::choice, "\"best\"", "",
+     "order of the sites in a ring: the given order, or the order whose slowest hop (latency + chunk / rate) "
+     "takes the least time",
+     "\"given\"", strategy<&Strategy::ring_order>},
+    {"bucket_bytes", Kind::size, "", "one call for the whole payload",
+     "largest payload of one call of a collective; the calls of a synchronisation run one after another",
+     "\"25MiB\"", links, bucket_bytes},
+    {"granularity", Kind::choice, "\"flat\"", "",
+     "payload of one call of a collective: flat for the whole payload, tensor for one tensor per call",
+     "\"tensor\"", strategy<&Strategy::granularity>},
+    {"fragment_pattern", Kind::choice, "\"strided\"", "",
+     "layers of a fragment with streaming_diloco: strided (every P-th of P fragments), sequential, or "
+     "balanced (fragments of about equal bytes, with the embedding)",
+     "\"sequential\"", strategy<&Strategy::fragment_pattern>},
+    {"layerwise", Kind::boolean, "false", "",
+     "whether each layer is sent as soon as the last backward pass has left it, and the next forward pass "
+     "waits for it, with diloco and streaming_diloco; ddp does this with fragments",
+     "true", strategy<&Strategy::layerwise>},
+    {"sharding", Kind::choice, "\"full_shard\"", "",
+     "with fsdp: full_shard reduces gradients in every micro-batch, full_shard_no_sync once in a step; "
+     "shard_grad_op keeps gathered parameters during the step; hybrid_shard shards inside each site only",
+     "\"full_shard\"", strategy<&Strategy::sharding>},
+    {"payload_dtype", Kind::choice, "",
+     "the method's format: int4 for diloco_x and streaming_diloco, int2 without scales for sparse_loco, fp32 "
+     "for demo, bf16 for others",
+     "number format on the wire; int8, int4 and int2 have one fp32 scale per 256 values, unless the "
+     "method selects values to send",
+     "\"bf16\"", wire_types},
+    {"parameter_dtype", Kind::choice, "",
+     "payload_dtype if it has at least 16 bits and there is no compression, otherwise bf16",
+     "number format of parameters, moments and outer state on the wire", "\"bf16\"", parameter_dtype},
+    {"dispatch_dtype", Kind::choice, "", "payload_dtype",
+     "number format of what is sent to experts, with expert_parallel_wan; fp8 has one fp32 scale per 128 "
+     "values; what comes back has payload_dtype",
+     "\"fp8\"", dispatch_dtype},
+    {"overlap_dispatch", Kind::boolean, "false", "",
+     "whether a site computes two halves of its batch in turn, so that the activations of one half travel to "
+     "experts and back while the other half computes, with expert_parallel_wan",
+     "true", strategy<&Strategy::overlap_dispatch>},
+    {"strategy.compression", "kind", Kind::choice, "", "", "method that selects the values to send",
+     "\"top_k\"", counts, one_of<"top_k">},
+    {"strategy.compression", "kept_share", Kind::share, "", "", "share of the values that are sent",
+     "0.015625", counts, kept_share},
+    {"strategy.compression", "index_bits", Values(Kind::count, 64, 0), "12", "",
+     "bits for the position of each value that is sent", "12", counts, index_bits},
+    {"strategy.compression", "entropy_coded", Kind::boolean, "false", "",
+     "whether positions are entropy-coded: they then take the entropy of a position instead of index_bits",
+     "true"},
+    {"regions", Values(Kind::count, kMaxSites), "1", "",
+     "number of equal groups of consecutive sites, with collective = \"hierarchical\" or hierarchical_diloco",
+     "2", counts, strategy<&Strategy::regions>},
+    {"secure_aggregation", Kind::boolean, "false", "",
+     "whether sites send masked 32-bit integers, so that only the sum of the payloads can be read", "true",
+     strategy<&Strategy::secure_aggregation>},
+    {"router", Kind::choice, "\"uniform\"", "",
+     "model of how tokens spread over experts, for methods with experts on other sites", "\"uniform\"",
+     strategy<&Strategy::router>},
+    {"capacity_factor", Values(Kind::multiple, 1000), "", "buffers hold all rows that arrive",
+     "capacity of an expert's buffer as a multiple of the mean load, with expert_parallel_wan; buffers are "
+     "sent and computed whole",
+     "1.25", counts, strategy<&Strategy::capacity_factor>},
+    {"max_sites_per_token", Values(Kind::count, kMaxSites), "", "no limit",
+     "largest number of sites that hold the experts of one token, with expert_parallel_wan", "4", counts,
+     strategy<&Strategy::max_sites_per_token>},
+    {"micro_batches", Values(Kind::count, 4096), "8", "",
+     "number of parts in which a pipeline processes its batch, with pipeline_wan", "16", counts,
+     strategy<&Strategy::micro_batches>},
+    {"stage_sites", Values(Kind::count, kMaxSites), "1", "",
+     "number of consecutive sites that form a pipeline stage, with pipeline_wan; each of them belongs to a "
+     "pipeline of its own, with an equal part of the batch",
+     "2", counts, strategy<&Strategy::stage_sites>},
+    {"schedule", Kind::choice, "\"gpipe\"", "",
+     "order of the micro-batches with pipeline_wan: all forward passes first (gpipe), or forward and "
+     "backward passes in turn (1f1b), which keeps fewer activations",
+     "\"1f1b\"", strategy<&Strategy::schedule>},
+    {"module_levels", Values(Kind::count, 1000), "1", "",
+     "number of consecutive modules in a path, with di_paco", "2", counts,
+     strategy<&Strategy::module_levels>},
+    {"module_choices", Values(Kind::count, kMaxSites), "1", "",
+     "number of alternative modules at each level, with di_paco", "4", counts,
+     strategy<&Strategy::module_choices>},
+};
+
+}  // namespace
+
+std::vector<Key> strategy_keys() { return keys_in("strategy", kStrategyKeys); }
+
+}  // namespace fomoe::scenario
