@@ -36,7 +36,7 @@ Json members_json(std::string_view table, const costmodel::Scenario& scenario,
   for (const Key& key : scenario_keys()) {
     if (key.table != table || key.member.get == nullptr) continue;
     const Json value = value_json(key.member.get(scenario));
-    const std::string name(key.json);
+    const std::string name(key.json.empty() ? key.name : key.json);
     if (json.contains(name) || !(value.is_null() || stands_for_absence(key, value))) json[name] = value;
   }
   return json;

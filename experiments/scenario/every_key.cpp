@@ -25,19 +25,12 @@ long line_of(const std::string& message) {
 }
 
 void read_value(const TableReader& table, const Key& key) {
-  switch (key.kind) {
-    case Kind::text:
-    case Kind::choice:
-      // A list of names may also be an array.
-      if (key.name == "use_sites") return (void)table.list(key.name);
-      return (void)table.text(key.name);
-    case Kind::money:
-      return (void)table.money(key.name);
-    case Kind::words:
-      return (void)table.words(key.name);
-    default:
-      return (void)table.number(key);
-  }
+  // A list of names may also be an array.
+  if (key.name == "use_sites") return (void)table.list(key.name);
+  if (key.kind == Kind::text || key.kind == Kind::choice) return (void)table.text(key.name);
+  if (key.kind == Kind::money) return (void)table.money(key.name);
+  if (key.kind == Kind::words) return (void)table.words(key.name);
+  (void)table.number(key.name);
 }
 
 /// Checks each key of one table, without the others.

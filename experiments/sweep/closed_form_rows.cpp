@@ -121,7 +121,7 @@ class ClosedFormSweep {
   static bool scales_others(const Key& key) { return !key.member.neutral.empty(); }
 
   void add_axes_of(const Key& key) {
-    const std::string name = scenario::dotted(key.table, key.name);
+    const std::string name = scenario::dotted(key);
     for (std::size_t a = 0; a < axes().size(); ++a)
       if (axes()[a].key == name && axes()[a].numeric()) swept_.push_back({&key, a});
   }

@@ -2,7 +2,6 @@
 #include "experiments/scenario/keys/key_tables.hpp"
 
 namespace fomoe::scenario {
-namespace {
 
 constexpr Key kCalibrationKeys[] = {
     {"terms", Kind::words, "", "none",
@@ -12,8 +11,6 @@ constexpr Key kCalibrationKeys[] = {
      "ids of the runs that were used for the fit; `fomoe validate` refuses these runs",
      "[\"0123456789abcdef\"]"},
 };
-
-}  // namespace
 
 std::vector<Key> calibration_keys() { return keys_in("calibration", kCalibrationKeys); }
 

@@ -1,5 +1,4 @@
 // Keys of the power of GPUs.
-#include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/keys/members.hpp"
 
 namespace fomoe::scenario {
@@ -10,15 +9,15 @@ using costmodel::GpuPower;
 bool one_power(const Scenario& scenario) { return scenario.site_compute.empty(); }
 
 template <auto Field>
-constexpr ScenarioMember power = member<&Scenario::power, Field, one_power>;
+constexpr KeyMember power = member<&Scenario::power, Field, one_power>;
 
 constexpr Key kEnergyKeys[] = {
     {"gpu_power", Kind::power, "", "the accelerator's board power", "power of the board of one busy GPU",
-     "\"700W\"", values, power<&GpuPower::board_w>, "gpu_power_w"},
-    {"idle_share", Kind::share, "", "", "share of gpu_power that an idle GPU draws", "0.2", values,
-     power<&GpuPower::idle_share>},
+     "\"700W\"", power<&GpuPower::board_w>, values, "gpu_power_w"},
+    {"idle_share", Kind::share, "", "", "share of gpu_power that an idle GPU draws", "0.2",
+     power<&GpuPower::idle_share>, values},
     {"pue", Kind::factor, "1.0", "", "power usage effectiveness: power of the building ÷ power of the GPUs",
-     "1.2", values, power<&GpuPower::pue>},
+     "1.2", power<&GpuPower::pue>, values},
 };
 
 }  // namespace

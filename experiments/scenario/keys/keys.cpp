@@ -27,6 +27,12 @@ std::vector<Key> keys_in(std::string_view table, std::span<const Key> rows) {
   return keys;
 }
 
+const Key* find_key(std::string_view dotted_name) {
+  for (const Key& key : scenario_keys())
+    if (dotted(key) == dotted_name) return &key;
+  return nullptr;
+}
+
 bool is_table(std::span<const Key> keys, std::string_view name) {
   return std::any_of(keys.begin(), keys.end(), [&](const Key& key) { return key.table == name; });
 }

@@ -8,7 +8,7 @@
 
 #include "costmodel/formula/resolved.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "experiments/scenario/keys/keys.hpp"
+#include "experiments/scenario/keys/key_tables.hpp"
 
 namespace fomoe::scenario {
 
@@ -43,24 +43,19 @@ MemberValue value_of(const std::optional<T>& member) {
 
 /// The struct of a table, or nullptr if the scenario does not have the table.
 template <class T>
-T* table_of(T& table) {
-  return &table;
-}
-template <class T>
-T* table_of(std::optional<T>& table) {
-  return table ? &*table : nullptr;
-}
-template <class T>
-const T* table_of(const std::optional<T>& table) {
-  return table ? &*table : nullptr;
+auto* table_of(T& table) {
+  if constexpr (requires { table.has_value(); })
+    return table ? &*table : nullptr;
+  else
+    return &table;
 }
 
 /// A member of a table. A sweep may set it where `settable`.
 template <auto Table, auto Field, bool (*settable)(const Scenario&) = nullptr>
-constexpr ScenarioMember member = [] {
+constexpr KeyMember member = [] {
   using Found = std::remove_pointer_t<decltype(table_of(std::declval<Scenario&>().*Table))>;
   using Type = std::remove_reference_t<decltype(std::declval<Found&>().*Field)>;
-  ScenarioMember made;
+  KeyMember made;
   made.set = [](Scenario& scenario, double value) {
     auto* table = table_of(scenario.*Table);
     if (table == nullptr) return false;
@@ -76,7 +71,7 @@ constexpr ScenarioMember member = [] {
 }();
 
 /// The same member, but not in the scenario's JSON.
-constexpr ScenarioMember unwritten(ScenarioMember member) {
+constexpr KeyMember unwritten(KeyMember member) {
   member.get = nullptr;
   return member;
 }
@@ -86,8 +81,12 @@ struct Text {
   char chars[N];
   constexpr Text(const char (&text)[N]) { std::copy_n(text, N, chars); }
 };
-/// A choice whose names only the reader of its table knows.
 template <Text... Names>
-constexpr ScenarioMember one_of = {.names = [] { return std::vector<std::string>{Names.chars...}; }};
+std::vector<std::string> names() {
+  return {Names.chars...};
+}
+/// A choice of which only the reader of its table knows what its names mean.
+template <Text... Names>
+constexpr KeyMember one_of = {.names = names<Names...>};
 
 }  // namespace fomoe::scenario

@@ -1,7 +1,6 @@
 // Keys of the model.
 #include <algorithm>
 
-#include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/keys/members.hpp"
 
 namespace fomoe::scenario {
@@ -12,7 +11,7 @@ using costmodel::ModelShape;
 // These bounds keep every product of shape keys within 64 bits. The reader also checks the total.
 constexpr double kMaxWidth = 1e6, kMaxExperts = 1e6, kMaxVocabulary = 1e8;
 
-constexpr ScenarioMember presets = {.names = [] {
+constexpr KeyMember presets = {.names = [] {
   std::vector<std::string> names;
   for (const ModelShape& shape : costmodel::presets()) names.push_back(shape.name);
   return names;
@@ -30,7 +29,7 @@ bool set_shape(Scenario& scenario, double value) {
          std::max({model.d_model, model.layers, model.experts, model.d_expert, model.d_ffn}) <= kSmall;
 }
 template <auto Field>
-constexpr ScenarioMember shape = {.set = set_shape<Field>, .has_rules = true};
+constexpr KeyMember shape = {.set = set_shape<Field>, .has_rules = true};
 
 bool set_sequence_length(Scenario& scenario, double value) {
   constexpr double kMostTokens = 9e15;  // the reader refuses steps of more
@@ -38,7 +37,7 @@ bool set_sequence_length(Scenario& scenario, double value) {
   return !scenario.model.opaque && !scenario.workload.batch_in_tokens &&
          value * static_cast<double>(scenario.workload.global_batch_sequences) <= kMostTokens;
 }
-constexpr ScenarioMember sequence_length = {.set = set_sequence_length, .has_rules = true};
+constexpr KeyMember sequence_length = {.set = set_sequence_length, .has_rules = true};
 
 constexpr Key kModelKeys[] = {
     {"preset", Kind::choice, "", "the shape keys below describe the model", "a model of the FoMoE paper",
@@ -62,23 +61,23 @@ constexpr Key kModelKeys[] = {
     {"expert_parameters", Values(Kind::count, 1e16), "", "the model has no experts",
      "number of parameters of all experts in all layers together; needs dense_parameters", "1.6e9"},
     {"d_model", Values(Kind::count, kMaxWidth), "", "from the preset", "width of the residual stream", "512",
-     counts, shape<&ModelShape::d_model>},
+     shape<&ModelShape::d_model>, counts},
     {"layers", Values(Kind::count, kMaxLayers), "", "from the preset", "number of transformer blocks", "16",
-     counts, shape<&ModelShape::layers>},
+     shape<&ModelShape::layers>, counts},
     {"heads", Values(Kind::count, kMaxWidth), "", "from the preset",
-     "number of attention heads; d_model ÷ heads must be even", "8", counts, shape<&ModelShape::heads>},
+     "number of attention heads; d_model ÷ heads must be even", "8", shape<&ModelShape::heads>, counts},
     {"experts", Values(Kind::count, kMaxExperts, 0), "", "from the preset",
-     "number of experts in each layer, N_e; 0: a dense model", "16", counts, shape<&ModelShape::experts>},
+     "number of experts in each layer, N_e; 0: a dense model", "16", shape<&ModelShape::experts>, counts},
     {"active_experts", Values(Kind::count, kMaxExperts), "", "from the preset",
-     "number of experts that process each token, k", "4", counts, shape<&ModelShape::active_experts>},
+     "number of experts that process each token, k", "4", shape<&ModelShape::active_experts>, counts},
     {"d_expert", Values(Kind::count, kMaxWidth), "", "from the preset", "hidden width of one expert", "128",
-     counts, shape<&ModelShape::d_expert>},
+     shape<&ModelShape::d_expert>, counts},
     {"d_ffn", Values(Kind::count, kMaxWidth), "", "active_experts × d_expert",
      "hidden width of the feed-forward blocks of a dense model, with experts = 0", "512"},
     {"vocabulary", Values(Kind::count, kMaxVocabulary), "", "from the preset", "number of distinct tokens",
-     "32000", counts, shape<&ModelShape::vocabulary>},
+     "32000", shape<&ModelShape::vocabulary>, counts},
     {"sequence_length", Values(Kind::count, 1e8), "2048", "", "number of tokens in a sequence", "2048",
-     counts, sequence_length},
+     sequence_length, counts},
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Keys of the network between the sites.
 #include <utility>
 
-#include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/keys/members.hpp"
 
 namespace fomoe::scenario {
@@ -32,7 +31,7 @@ bool set_sites(Scenario& scenario, double value) {
   }
   return true;
 }
-constexpr ScenarioMember sites = {.set = set_sites, .has_rules = true};
+constexpr KeyMember sites = {.set = set_sites, .has_rules = true};
 
 /// Sets the rates of all ports in one or both directions.
 template <bool Up, bool Down>
@@ -45,33 +44,33 @@ bool set_ports(Scenario& scenario, double value) {
   return true;
 }
 template <bool Up, bool Down>
-constexpr ScenarioMember ports = {.set = set_ports<Up, Down>, .has_rules = true};
+constexpr KeyMember ports = {.set = set_ports<Up, Down>, .has_rules = true};
 
 bool set_latency(Scenario& scenario, double value) {
   if (!equal_sites(scenario.platform)) return false;
   scenario.platform.paths.change_all([&](platforms::Path& path) { path.latency_s = value; });
   return true;
 }
-constexpr ScenarioMember latency = {.set = set_latency, .has_rules = true};
+constexpr KeyMember latency = {.set = set_latency, .has_rules = true};
 
 bool set_queue(Scenario& scenario, double value) {
   for (platforms::Site& site : scenario.platform.sites) site.queue_s = value;
   return true;
 }
-constexpr ScenarioMember queue = {.set = set_queue};
+constexpr KeyMember queue = {.set = set_queue};
 
 bool set_gateways(Scenario& scenario, double value) {
   if (value > 1)
     scenario.platform = platforms::with_gateways(std::move(scenario.platform), static_cast<int>(value));
   return true;
 }
-constexpr ScenarioMember gateways = {.set = set_gateways, .has_rules = true, .neutral = "1"};
+constexpr KeyMember gateways = {.set = set_gateways, .has_rules = true, .neutral = "1"};
 
 bool set_rate_factor(Scenario& scenario, double value) {
   if (value != 1) scenario.platform = platforms::scaled_bandwidth(std::move(scenario.platform), value);
   return true;
 }
-constexpr ScenarioMember rate_factor = {.set = set_rate_factor, .has_rules = true, .neutral = "1"};
+constexpr KeyMember rate_factor = {.set = set_rate_factor, .has_rules = true, .neutral = "1"};
 
 constexpr Key kPlatformKeys[] = {
     {"file", Kind::text, "", "preset is given, or all sites are equal",
@@ -84,7 +83,7 @@ constexpr Key kPlatformKeys[] = {
     {"sites", Values(Kind::count, kMaxSites), "", "all sites of the file",
      "number of sites; with file, the first sites of the file; with generate, the number of "
      "generated sites",
-     "4", counts, sites},
+     "4", sites, counts},
     {"use_sites", Kind::text, "", "all sites of the file, or the first ones if sites is given",
      "names of the file's sites to use, separated by commas; * stands for any characters, as in aws:us-*",
      "\"aws:us-east-1, azure:eastus\""},
@@ -93,8 +92,8 @@ constexpr Key kPlatformKeys[] = {
     {"rate_spread", Kind::share, "0.2", "",
      "standard deviation of the logarithm of each generated rate; only with generate", "0.2"},
     {"gateways", Values(Kind::count, 4096), "1", "",
-     "number of machines that carry a site's traffic, each with the site's rates in the file", "4", links,
-     gateways},
+     "number of machines that carry a site's traffic, each with the site's rates in the file", "4", gateways,
+     links},
     {"trace", Kind::text, "", "rates and latencies are constant",
      "CSV file of rates and latencies over time, relative to this file",
      "\"../data/link-trace-example.csv\""},
@@ -103,20 +102,20 @@ constexpr Key kPlatformKeys[] = {
     {"trace_start", Kind::latency, "\"0s\"", "",
      "time in the trace at which the run starts, for example a time of day", "\"18h\""},
     {"rate_factor", Values(Kind::multiple, 1e6), "1.0", "",
-     "factor on every link rate, to study faster or slower links", "10", links, rate_factor},
+     "factor on every link rate, to study faster or slower links", "10", rate_factor, links},
     {"bandwidth", Kind::rate, "", "uplink and downlink are given",
-     "rate of each site's link, in both directions", "\"1Gbps\"", links, ports<true, true>},
+     "rate of each site's link, in both directions", "\"1Gbps\"", ports<true, true>, links},
     {"uplink", Kind::rate, "", "the value of bandwidth",
-     "rate from each site to the network, if it differs from bandwidth", "\"500Mbps\"", links,
-     ports<true, false>},
+     "rate from each site to the network, if it differs from bandwidth", "\"500Mbps\"", ports<true, false>,
+     links},
     {"downlink", Kind::rate, "", "the value of bandwidth",
-     "rate from the network to each site, if it differs from bandwidth", "\"1Gbps\"", links,
-     ports<false, true>},
+     "rate from the network to each site, if it differs from bandwidth", "\"1Gbps\"", ports<false, true>,
+     links},
     {"latency", Kind::latency, "", "from the file or the preset", "one-way latency between two sites",
-     "\"25ms\"", links, latency},
+     "\"25ms\"", latency, links},
     {"queue", Kind::latency, "", "no queue, or those of the file",
      "longest time that data may wait in the queue of a site's uplink; the answer states what this may cost",
-     "\"50ms\"", links, queue},
+     "\"50ms\"", queue, links},
 };
 
 }  // namespace

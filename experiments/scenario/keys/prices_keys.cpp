@@ -1,9 +1,7 @@
 // Keys of prices.
-#include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/keys/members.hpp"
 
 namespace fomoe::scenario {
-namespace {
 
 constexpr Key kPricesKeys[] = {
     {"file", Kind::text, "", "prices are given here, or there are none", "price file, relative to this file",
@@ -19,8 +17,6 @@ constexpr Key kPricesKeys[] = {
      "price of one kWh of electricity, with [energy]", "\"0.12USD\""},
     {"as_of", Kind::text, "", "from the file, or not stated", "date of the prices", "\"2026-01-15\""},
 };
-
-}  // namespace
 
 std::vector<Key> prices_keys() { return keys_in("prices", kPricesKeys); }
 

@@ -1,5 +1,4 @@
 // Keys of the quality of trained models.
-#include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/keys/members.hpp"
 
 namespace fomoe::scenario {
@@ -9,7 +8,7 @@ bool set_equal_loss_factor(Scenario& scenario, double value) {
   scenario.quality = costmodel::AssumedPenalty{value};
   return true;
 }
-constexpr ScenarioMember equal_loss_factor = {.set = set_equal_loss_factor, .has_rules = true};
+constexpr KeyMember equal_loss_factor = {.set = set_equal_loss_factor, .has_rules = true};
 
 constexpr Key kQualityKeys[] = {
     {"model", Kind::choice, "", "no quality in the answer, unless file is given",
@@ -23,7 +22,7 @@ constexpr Key kQualityKeys[] = {
     {"equal_loss_factor", Kind::factor, "", "from the model, or unknown",
      "assumed factor on time and cost until a method that does not synchronise in each step reaches the loss "
      "of data-parallel training",
-     "1.1", values, equal_loss_factor},
+     "1.1", equal_loss_factor, values},
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "experiments/scenario/keys/key_tables.hpp"
 
 namespace fomoe::scenario {
-namespace {
 
 constexpr Key kSiteKeys[] = {
     {"name", Kind::text, "", "",
@@ -12,8 +11,6 @@ constexpr Key kSiteKeys[] = {
     {"batch_share", Values(Kind::multiple, 1e6), "1", "",
      "part of the batch that this site processes, relative to the parts of the other sites", "0.5"},
 };
-
-}  // namespace
 
 std::vector<Key> site_keys() { return keys_in("site", kSiteKeys); }
 

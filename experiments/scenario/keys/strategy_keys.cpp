@@ -3,7 +3,6 @@
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
-#include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/keys/members.hpp"
 
 namespace fomoe::scenario {
@@ -12,25 +11,25 @@ namespace {
 using costmodel::Strategy;
 
 template <auto Field>
-constexpr ScenarioMember strategy = member<&Scenario::strategy, Field>;
+constexpr KeyMember strategy = member<&Scenario::strategy, Field>;
 
-constexpr ScenarioMember any_method = {.names = [] {
+constexpr KeyMember any_method = {.names = [] {
   std::vector<std::string> names;
   for (const costmodel::Method& method : costmodel::methods()) names.push_back(method.name);
   return names;
 }};
 
-constexpr ScenarioMember wire_types = {.names = [] {
+constexpr KeyMember wire_types = {.names = [] {
   std::vector<std::string> names = costmodel::all_names<costmodel::ElementType>();
   std::erase(names, "int32");  // the format of masked payloads, which nobody chooses
   return names;
 }};
-constexpr ScenarioMember parameter_dtype = {.set = strategy<&Strategy::parameter_dtype>.set,
-                                            .names = wire_types.names};
-constexpr ScenarioMember dispatch_dtype = {.set = strategy<&Strategy::dispatch_dtype>.set,
-                                           .names = wire_types.names};
+constexpr KeyMember parameter_dtype = {.set = strategy<&Strategy::parameter_dtype>.set,
+                                       .names = wire_types.names};
+constexpr KeyMember dispatch_dtype = {.set = strategy<&Strategy::dispatch_dtype>.set,
+                                      .names = wire_types.names};
 
-constexpr ScenarioMember bucket_bytes = {
+constexpr KeyMember bucket_bytes = {
     .set = [](Scenario& scenario,
               double value) { return strategy<&Strategy::bucket_bytes>.set(scenario, std::max(1.0, value)); },
     .get = strategy<&Strategy::bucket_bytes>.get};
@@ -41,22 +40,22 @@ bool set_kept_share(Scenario& scenario, double value) {
   wire.kept_share = value;
   return true;
 }
-constexpr ScenarioMember kept_share = {.set = set_kept_share, .has_rules = true};
+constexpr KeyMember kept_share = {.set = set_kept_share, .has_rules = true};
 
 bool set_index_bits(Scenario& scenario, double value) {
   assign(scenario.strategy.wire.index_bits, value);
   return scenario.strategy.wire.sparse();
 }
-constexpr ScenarioMember index_bits = {.set = set_index_bits, .has_rules = true};
+constexpr KeyMember index_bits = {.set = set_index_bits, .has_rules = true};
 
 constexpr Key kStrategyKeys[] = {
     {"method", Kind::choice, "", "", "the training method (`fomoe list methods`)", "\"fomoe\"", any_method},
     {"local_steps", Values(Kind::count, 1e12), "1", "",
-     "number of optimiser steps between two synchronisations, K; ddp ignores it", "32", plan,
-     strategy<&Strategy::local_steps>},
+     "number of optimiser steps between two synchronisations, K; ddp ignores it", "32",
+     strategy<&Strategy::local_steps>, plan},
     {"expert_overlap", Values(Kind::count, kMaxSites), "",
      "the number of sites: every site holds every expert", "number of sites that hold each expert, O_e", "2",
-     counts, strategy<&Strategy::expert_overlap>},
+     strategy<&Strategy::expert_overlap>, counts},
     {"placement", Kind::choice, "\"fixed\"", "", "method that assigns experts to sites", "\"fixed\"",
      strategy<&Strategy::placement>},
     {"routing_counts", Kind::text, "", "no counts; placement = \"affinity\" needs them",
@@ -64,20 +63,20 @@ constexpr Key kStrategyKeys[] = {
      "from 0, and count is the number of the site's tokens that chose the expert",
      "\"routing.csv\""},
     {"reshuffle_rounds", Values(Kind::count, 1e12), "1", "",
-     "number of rounds, T, after which a random placement is drawn anew", "4", plan,
-     strategy<&Strategy::reshuffle_rounds>},
+     "number of rounds, T, after which a random placement is drawn anew", "4",
+     strategy<&Strategy::reshuffle_rounds>, plan},
     {"skip_token", Kind::boolean, "false", "",
      "whether a token skips the experts that its site does not hold", "true",
      strategy<&Strategy::skip_token>},
     {"overlap_steps", Values(Kind::count, 1e12, 0), "", "1 for streaming_diloco, otherwise 0",
-     "number of local steps with which a synchronisation may overlap, with streaming_diloco", "4", plan,
-     strategy<&Strategy::overlap_steps>},
+     "number of local steps with which a synchronisation may overlap, with streaming_diloco", "4",
+     strategy<&Strategy::overlap_steps>, plan},
     {"fragments", Values(Kind::count, kMaxLayers), "",
      "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, one layer "
      "per unit for fsdp, otherwise 1",
      "number of parts of the model that are synchronised in turn; their transfers overlap with local steps "
      "for streaming_diloco, and with the backward pass for ddp",
-     "4", counts, strategy<&Strategy::fragments>},
+     "4", strategy<&Strategy::fragments>, counts},
     {"outer_optimizer", Kind::choice, "\"nesterov\"", "",
      "optimiser that applies the mean of the sites' parameter differences; average and local_adamw average "
      "the parameters instead",
@@ -87,31 +86,31 @@ constexpr Key kStrategyKeys[] = {
      "reset it, or it is sent with the expert",
      "\"transfer\"", strategy<&Strategy::outer_state_on_migration>},
     {"moment1_period", Values(Kind::count, 1000), "3", "",
-     "number of rounds between two synchronisations of the first moment, with des_loc", "3", counts,
-     strategy<&Strategy::moment1_period>},
+     "number of rounds between two synchronisations of the first moment, with des_loc", "3",
+     strategy<&Strategy::moment1_period>, counts},
     {"moment2_period", Values(Kind::count, 1000), "6", "",
-     "number of rounds between two synchronisations of the second moment, with des_loc", "6", counts,
-     strategy<&Strategy::moment2_period>},
+     "number of rounds between two synchronisations of the second moment, with des_loc", "6",
+     strategy<&Strategy::moment2_period>, counts},
     {"global_period", Values(Kind::count, 1e6), "4", "",
-     "number of rounds between two averages over all regions, with hierarchical_diloco", "8", counts,
-     strategy<&Strategy::global_period>},
+     "number of rounds between two averages over all regions, with hierarchical_diloco", "8",
+     strategy<&Strategy::global_period>, counts},
     {"staleness", Values(Kind::count, 1e6, 0), "", "no site waits for a slower one",
-     "number of rounds that a site may be ahead of the slowest site, with async_diloco", "2", counts,
-     strategy<&Strategy::staleness>},
+     "number of rounds that a site may be ahead of the slowest site, with async_diloco", "2",
+     strategy<&Strategy::staleness>, counts},
     {"quorum", Values(Kind::count, kMaxSites), "", "the number of sites: a synchronisation waits for all",
      "number of sites that must be ready before a synchronisation may begin without the others; the work of "
      "the others in this round is lost, and they fetch the newest state",
-     "6", counts, strategy<&Strategy::quorum>},
+     "6", strategy<&Strategy::quorum>, counts},
     {"straggler_timeout", Kind::latency, "\"0s\"", "",
-     "time for which a synchronisation waits for the other sites when the quorum is ready", "\"10s\"", counts,
-     strategy<&Strategy::straggler_timeout_s>},
+     "time for which a synchronisation waits for the other sites when the quorum is ready", "\"10s\"",
+     strategy<&Strategy::straggler_timeout_s>, counts},
     {"dynamic_local_steps", Kind::boolean, "false", "",
      "whether a slow site has fewer local steps in a cycle, in proportion to its speed (DyLU), with "
      "async_diloco without staleness",
      "true", strategy<&Strategy::dynamic_local_steps>},
     {"gossip_peers", Values(Kind::count, kMaxSites), "1", "",
-     "number of sites that each site exchanges parameters with in a round, with gossip", "1", counts,
-     strategy<&Strategy::gossip_peers>},
+     "number of sites that each site exchanges parameters with in a round, with gossip", "1",
+     strategy<&Strategy::gossip_peers>, counts},
     {"collective", Kind::choice, "\"ring\"", "", "collective algorithm of a synchronisation", "\"ring\"",
      strategy<&Strategy::collective>},
     {"ring_order", Kind::choice, "\"best\"", "",
@@ -120,7 +119,7 @@ constexpr Key kStrategyKeys[] = {
      "\"given\"", strategy<&Strategy::ring_order>},
     {"bucket_bytes", Kind::size, "", "one call for the whole payload",
      "largest payload of one call of a collective; the calls of a synchronisation run one after another",
-     "\"25MiB\"", links, bucket_bytes},
+     "\"25MiB\"", bucket_bytes, links},
     {"granularity", Kind::choice, "\"flat\"", "",
      "payload of one call of a collective: flat for the whole payload, tensor for one tensor per call",
      "\"tensor\"", strategy<&Strategy::granularity>},
@@ -153,18 +152,18 @@ constexpr Key kStrategyKeys[] = {
      "whether a site computes two halves of its batch in turn, so that the activations of one half travel to "
      "experts and back while the other half computes, with expert_parallel_wan",
      "true", strategy<&Strategy::overlap_dispatch>},
-    {"strategy.compression", "kind", Kind::choice, "", "", "method that selects the values to send",
-     "\"top_k\"", counts, one_of<"top_k">},
-    {"strategy.compression", "kept_share", Kind::share, "", "", "share of the values that are sent",
-     "0.015625", counts, kept_share},
-    {"strategy.compression", "index_bits", Values(Kind::count, 64, 0), "12", "",
-     "bits for the position of each value that is sent", "12", counts, index_bits},
-    {"strategy.compression", "entropy_coded", Kind::boolean, "false", "",
+    {"strategy.compression.kind", Kind::choice, "", "", "method that selects the values to send", "\"top_k\"",
+     one_of<"top_k">},
+    {"strategy.compression.kept_share", Kind::share, "", "", "share of the values that are sent", "0.015625",
+     kept_share, counts},
+    {"strategy.compression.index_bits", Values(Kind::count, 64, 0), "12", "",
+     "bits for the position of each value that is sent", "12", index_bits, counts},
+    {"strategy.compression.entropy_coded", Kind::boolean, "false", "",
      "whether positions are entropy-coded: they then take the entropy of a position instead of index_bits",
      "true"},
     {"regions", Values(Kind::count, kMaxSites), "1", "",
      "number of equal groups of consecutive sites, with collective = \"hierarchical\" or hierarchical_diloco",
-     "2", counts, strategy<&Strategy::regions>},
+     "2", strategy<&Strategy::regions>, counts},
     {"secure_aggregation", Kind::boolean, "false", "",
      "whether sites send masked 32-bit integers, so that only the sum of the payloads can be read", "true",
      strategy<&Strategy::secure_aggregation>},
@@ -174,27 +173,27 @@ constexpr Key kStrategyKeys[] = {
     {"capacity_factor", Values(Kind::multiple, 1000), "", "buffers hold all rows that arrive",
      "capacity of an expert's buffer as a multiple of the mean load, with expert_parallel_wan; buffers are "
      "sent and computed whole",
-     "1.25", counts, strategy<&Strategy::capacity_factor>},
+     "1.25", strategy<&Strategy::capacity_factor>, counts},
     {"max_sites_per_token", Values(Kind::count, kMaxSites), "", "no limit",
-     "largest number of sites that hold the experts of one token, with expert_parallel_wan", "4", counts,
-     strategy<&Strategy::max_sites_per_token>},
+     "largest number of sites that hold the experts of one token, with expert_parallel_wan", "4",
+     strategy<&Strategy::max_sites_per_token>, counts},
     {"micro_batches", Values(Kind::count, 4096), "8", "",
-     "number of parts in which a pipeline processes its batch, with pipeline_wan", "16", counts,
-     strategy<&Strategy::micro_batches>},
+     "number of parts in which a pipeline processes its batch, with pipeline_wan", "16",
+     strategy<&Strategy::micro_batches>, counts},
     {"stage_sites", Values(Kind::count, kMaxSites), "1", "",
      "number of consecutive sites that form a pipeline stage, with pipeline_wan; each of them belongs to a "
      "pipeline of its own, with an equal part of the batch",
-     "2", counts, strategy<&Strategy::stage_sites>},
+     "2", strategy<&Strategy::stage_sites>, counts},
     {"schedule", Kind::choice, "\"gpipe\"", "",
      "order of the micro-batches with pipeline_wan: all forward passes first (gpipe), or forward and "
      "backward passes in turn (1f1b), which keeps fewer activations",
      "\"1f1b\"", strategy<&Strategy::schedule>},
     {"module_levels", Values(Kind::count, 1000), "1", "",
-     "number of consecutive modules in a path, with di_paco", "2", counts,
-     strategy<&Strategy::module_levels>},
+     "number of consecutive modules in a path, with di_paco", "2", strategy<&Strategy::module_levels>,
+     counts},
     {"module_choices", Values(Kind::count, kMaxSites), "1", "",
-     "number of alternative modules at each level, with di_paco", "4", counts,
-     strategy<&Strategy::module_choices>},
+     "number of alternative modules at each level, with di_paco", "4", strategy<&Strategy::module_choices>,
+     counts},
 };
 
 }  // namespace

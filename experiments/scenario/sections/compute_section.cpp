@@ -109,7 +109,7 @@ costmodel::AssumedDevice assumed_device(const TableReader& table, double peak_fl
   if (table.has("mfu") && table.has("kernel_efficiency"))
     table.refuse("kernel_efficiency", "both mfu and kernel_efficiency", "only one of them");
   (table.has("mfu") ? device.mfu : device.kernel_efficiency) =
-      table.share(table.has("mfu") ? "mfu" : "kernel_efficiency");
+      table.number(table.has("mfu") ? "mfu" : "kernel_efficiency");
   return device;
 }
 

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 
@@ -13,11 +11,8 @@ namespace {
 void read_calibration(const Document& document, const TableReader& terms, costmodel::NetworkModel& network) {
   const TableReader table(document, scenario_keys(), "calibration", find_table(document, "calibration"));
   for (const std::string& term : table.words("terms")) {
-    const auto keys = scenario_keys();
-    const bool known = std::any_of(keys.begin(), keys.end(), [&](const Key& key) {
-      return key.table == "network_model" && key.name == term;
-    });
-    if (!known) table.refuse("terms", '"' + term + '"', "keys of network_model");
+    if (find_key("network_model." + term) == nullptr)
+      table.refuse("terms", '"' + term + '"', "keys of network_model");
     // A value from --set is not the fitted value.
     if (terms.has(term) && !document.overridden(dotted("network_model", term)))
       network.calibrated.push_back(term);

@@ -86,7 +86,7 @@ platforms::Platform from_file(const TableReader& table, std::uint64_t seed) {
   if (table.has("use_sites"))
     refuse_beside(table, "use_sites", {"sites", "generate"}, "only one of use_sites, sites and generate");
   if (table.boolean("generate")) {
-    const double sigma = table.share("rate_spread");
+    const double sigma = table.number("rate_spread");
     platforms::Platform drawn =
         platforms::generated(all, table.small_count("sites"), seed, sigma, kSameSiteLatency_s);
     drawn.provenance.push_back(
@@ -210,7 +210,7 @@ void read_platform(const Document& document, costmodel::Scenario& scenario) {
          fmt::format("× {}: number of machines that carry each site's traffic, each at the rates above",
                      gateways)});
   }
-  if (const double factor = table.multiple("rate_factor"); factor != 1) {
+  if (const double factor = table.number("rate_factor"); factor != 1) {
     platform = platforms::scaled_bandwidth(std::move(platform), factor);
     platform.provenance.push_back(
         {"link rates", Origin::assumed, fmt::format("× {}: platform.rate_factor", factor)});

@@ -17,7 +17,7 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
       if (table.has(key))
         table.refuse("equal_loss_factor", fmt::format("both equal_loss_factor and {}", key),
                      "only one of them");
-    return costmodel::AssumedPenalty{table.factor("equal_loss_factor")};
+    return costmodel::AssumedPenalty{table.number("equal_loss_factor")};
   }
   const bool from_table = table.has("file") || (table.has("model") && table.text("model") == "paper-table");
   if (table.boolean("interpolate") && !from_table)

@@ -117,7 +117,7 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
         table.refuse("name", fmt::format("\"{}\", which is {} once more", table.text("name"), names[i]),
                      "each site in one [[site]]");
       described[i] = true;
-      if (table.has("batch_share")) shares[i] = table.multiple("batch_share");
+      if (table.has("batch_share")) shares[i] = table.number("batch_share");
       any_share = any_share || table.has("batch_share");
       if (!differs) continue;
       if (!own) {

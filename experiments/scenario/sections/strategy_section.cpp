@@ -23,7 +23,7 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
   const TableReader table(document, scenario_keys(), "strategy.compression", compression);
   (void)table.text("kind");  // top_k is the only valid value
   costmodel::WireFormat sparse =
-      costmodel::top_k_format(wire.type, table.share("kept_share"), table.small_count("index_bits"));
+      costmodel::top_k_format(wire.type, table.number("kept_share"), table.small_count("index_bits"));
   sparse.entropy_coded = table.boolean("entropy_coded");
   return sparse;
 }

@@ -27,6 +27,7 @@ namespace {
 
 using costmodel::Resolved;
 using costmodel::Scenario;
+using scenario::dotted;
 using Words = std::vector<std::string>;
 
 const std::string kScenarios = tests::source_dir() + "/experiments/scenarios/";
@@ -95,11 +96,6 @@ std::vector<Base> bases() {
   for (const costmodel::Method& method : costmodel::methods())
     list.push_back({"two-sites.toml", {"strategy.method=" + method.name, "platform.sites=4"}, true});
   return list;
-}
-
-std::string dotted(const scenario::Key& key) {
-  const std::string name(key.name);
-  return key.table.empty() ? name : std::string(key.table) + '.' + name;
 }
 
 bool is_swept(const scenario::Key& key) { return scenario::is_number(key.kind) && key.member.set != nullptr; }
