@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "experiments/results/members_json.hpp"
+#include "experiments/results/json_values.hpp"
 
 namespace fomoe::scenario {
 namespace {

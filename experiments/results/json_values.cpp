@@ -9,7 +9,6 @@
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/results/cost_json.hpp"
 #include "experiments/results/goodput_json.hpp"
-#include "experiments/results/members_json.hpp"
 #include "experiments/results/possible_numbers.hpp"
 
 namespace fomoe::scenario {

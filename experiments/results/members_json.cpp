@@ -1,8 +1,7 @@
-#include "experiments/results/members_json.hpp"
-
 #include <cmath>
 #include <variant>
 
+#include "experiments/results/json_values.hpp"
 #include "experiments/scenario/keys/keys.hpp"
 
 namespace fomoe::scenario {

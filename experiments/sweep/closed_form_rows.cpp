@@ -16,7 +16,6 @@
 #include "costmodel/report/run_report.hpp"
 #include "costmodel/value/quality.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "experiments/scenario/single_key.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/sweep/rows.hpp"
 #include "platforms/support/input_error.hpp"
@@ -84,12 +83,10 @@ class ClosedFormSweep {
     };
     default_overlap_ = is_default("expert_overlap");
     default_fragments_ = is_default("fragments");
-    for (const bool last : {false, true}) {
-      for (const Key& key : scenario::scenario_keys()) {
-        if (scenario::is_number(key.kind) && key.member.set != nullptr && scales_others(key) == last)
-          add_axes_of(key);
-      }
-    }
+    // A key that changes what others have set comes after them.
+    for (const bool last : {false, true})
+      for (const Key& key : scenario::scenario_keys())
+        if (key.member.set != nullptr && scales_others(key) == last) add_axes_of(key);
     keep_those_that_equal_the_reader();
     for (std::size_t a = 0; a < axes().size(); ++a) {
       if (std::none_of(swept_.begin(), swept_.end(), [&](const Swept& swept) { return swept.axis == a; }))
@@ -121,9 +118,8 @@ class ClosedFormSweep {
   static bool scales_others(const Key& key) { return !key.member.neutral.empty(); }
 
   void add_axes_of(const Key& key) {
-    const std::string name = scenario::dotted(key);
     for (std::size_t a = 0; a < axes().size(); ++a)
-      if (axes()[a].key == name && axes()[a].numeric()) swept_.push_back({&key, a});
+      if (axes()[a].numeric() && axes()[a].key == dotted(key)) swept_.push_back({&key, a});
   }
 
   bool varied(const std::string& key) const {
@@ -310,7 +306,7 @@ class ClosedFormSweep {
   }
 
   const Request& request_;
-  std::vector<Swept> swept_;        // keys that scale what others have set are last
+  std::vector<Swept> swept_;        // in the order of scenario_keys(), those that scale others last
   std::vector<std::size_t> words_;  // axes whose values select contexts
   bool resets_platform_ = false;    // whether a key changes what others have set
   bool default_overlap_ = false;    // whether expert_overlap is the number of sites

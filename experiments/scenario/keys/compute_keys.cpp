@@ -15,9 +15,9 @@ bool one_compute(const Scenario& scenario) {
 }
 
 template <auto Field>
-constexpr KeyMember gpus = member<&Scenario::gpus, Field, one_compute>;
+constexpr KeyMember gpus = member<Field, one_compute>;
 template <auto Field>
-constexpr KeyMember variation = unwritten(member<&Scenario::variation, Field>);
+constexpr KeyMember variation = unwritten(member<Field>);
 
 constexpr KeyMember gpu_count = {
     .set = gpus<&SiteGpus::count>.set, .get = gpus<&SiteGpus::count>.get, .has_rules = true};

@@ -9,7 +9,7 @@ using costmodel::GpuPower;
 bool one_power(const Scenario& scenario) { return scenario.site_compute.empty(); }
 
 template <auto Field>
-constexpr KeyMember power = member<&Scenario::power, Field, one_power>;
+constexpr KeyMember power = member<Field, one_power>;
 
 constexpr Key kEnergyKeys[] = {
     {"gpu_power", Kind::power, "", "the accelerator's board power", "power of the board of one busy GPU",

@@ -41,31 +41,39 @@ MemberValue value_of(const std::optional<T>& member) {
   return member ? value_of(*member) : MemberValue();
 }
 
-/// The struct of a table, or nullptr if the scenario does not have the table.
-template <class T>
-auto* table_of(T& table) {
-  if constexpr (requires { table.has_value(); })
-    return table ? &*table : nullptr;
-  else
-    return &table;
+/// The struct of a table in a scenario, or nullptr if the scenario does not have the table.
+template <class Table, class AnyScenario>
+auto* table_in(AnyScenario& scenario) {
+  using namespace costmodel;
+  if constexpr (std::same_as<Table, Workload>) return &scenario.workload;
+  if constexpr (std::same_as<Table, Strategy>) return &scenario.strategy;
+  if constexpr (std::same_as<Table, SiteGpus>) return &scenario.gpus;
+  if constexpr (std::same_as<Table, StepVariation>) return &scenario.variation;
+  if constexpr (std::same_as<Table, NetworkModel>) return &scenario.network;
+  if constexpr (std::same_as<Table, ExtraTraffic>) return &scenario.traffic;
+  if constexpr (std::same_as<Table, GpuPower>) return scenario.power ? &*scenario.power : nullptr;
+  if constexpr (std::same_as<Table, Failures>) return scenario.failures ? &*scenario.failures : nullptr;
 }
 
-/// A member of a table. A sweep may set it where `settable`.
-template <auto Table, auto Field, bool (*settable)(const Scenario&) = nullptr>
+template <class Table, class Type>
+Table table_type(Type Table::*);
+
+/// A member of a table's struct. A sweep may set it where `settable`.
+template <auto Field, bool (*settable)(const Scenario&) = nullptr>
 constexpr KeyMember member = [] {
-  using Found = std::remove_pointer_t<decltype(table_of(std::declval<Scenario&>().*Table))>;
-  using Type = std::remove_reference_t<decltype(std::declval<Found&>().*Field)>;
+  using Table = decltype(table_type(Field));
   KeyMember made;
   made.set = [](Scenario& scenario, double value) {
-    auto* table = table_of(scenario.*Table);
+    auto* table = table_in<Table>(scenario);
     if (table == nullptr) return false;
     assign(table->*Field, value);
     return settable == nullptr || settable(scenario);
   };
   made.get = [](const Scenario& scenario) {
-    const auto* table = table_of(scenario.*Table);
+    const auto* table = table_in<Table>(scenario);
     return table == nullptr ? MemberValue() : value_of(table->*Field);
   };
+  using Type = std::remove_cvref_t<decltype(Table().*Field)>;
   if constexpr (costmodel::NamedEnum<Type>) made.names = costmodel::all_names<Type>;
   return made;
 }();

@@ -81,8 +81,7 @@ constexpr Key kPlatformKeys[] = {
      "with 10 Gb/s and 5 ms, and 10 Gb/s and 40 ms between the continents",
      "\"two-continents\"", one_of<"consumer", "two-continents">},
     {"sites", Values(Kind::count, kMaxSites), "", "all sites of the file",
-     "number of sites; with file, the first sites of the file; with generate, the number of "
-     "generated sites",
+     "number of sites; with file, the first sites of the file; with generate, the number of generated sites",
      "4", sites, counts},
     {"use_sites", Kind::text, "", "all sites of the file, or the first ones if sites is given",
      "names of the file's sites to use, separated by commas; * stands for any characters, as in aws:us-*",

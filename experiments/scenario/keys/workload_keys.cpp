@@ -8,16 +8,13 @@ namespace {
 
 using costmodel::Workload;
 
-template <auto Field>
-constexpr KeyMember workload = member<&Scenario::workload, Field>;
-
 bool set_batch(Scenario& scenario, double value) {
   assign(scenario.workload.global_batch_sequences, value);
   return scenario.workload.batch_shares.empty() &&
          value * static_cast<double>(scenario.model.sequence_length) <= 9e15;
 }
 constexpr KeyMember batch = {
-    .set = set_batch, .get = workload<&Workload::global_batch_sequences>.get, .has_rules = true};
+    .set = set_batch, .get = member<&Workload::global_batch_sequences>.get, .has_rules = true};
 
 bool set_batch_tokens(Scenario& scenario, double value) {
   const double sequences = value / static_cast<double>(scenario.model.sequence_length);
@@ -27,7 +24,7 @@ constexpr KeyMember batch_tokens = {.set = set_batch_tokens, .has_rules = true};
 
 constexpr Key kWorkloadKeys[] = {
     {"tokens", Kind::count, "", "", "number of training tokens, over all sites", "1.34e9",
-     workload<&Workload::tokens>, plan},
+     member<&Workload::tokens>, plan},
     {"global_batch_sequences", Values(Kind::count, 1e12), "", "global_batch_tokens is given",
      "number of sequences in an optimiser step, over all sites", "1024", batch, counts},
     {"global_batch_tokens", Kind::count, "", "global_batch_sequences is given",

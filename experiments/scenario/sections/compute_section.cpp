@@ -33,10 +33,6 @@ costmodel::ProfiledCompute read_profiled(const Document& document, const TableRe
   return compute;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::string_view kPublished = "published:";
 
 /// The published training speed that compute.profile names, or nullptr if it names a file.
@@ -77,6 +73,17 @@ costmodel::AssumedDevice published_device(const costmodel::ModelShape& model, co
   return device;
 }
 
+/// compute.mfu or compute.kernel_efficiency with that peak rate.
+costmodel::AssumedDevice assumed_device(const TableReader& table, double peak_flops) {
+  costmodel::AssumedDevice device;
+  device.peak_flops = peak_flops;
+  if (table.has("mfu") && table.has("kernel_efficiency"))
+    table.refuse("kernel_efficiency", "both mfu and kernel_efficiency", "only one of them");
+  (table.has("mfu") ? device.mfu : device.kernel_efficiency) =
+      table.number(table.has("mfu") ? "mfu" : "kernel_efficiency");
+  return device;
+}
+
 }  // namespace
 
 const Accelerator* read_accelerator(const Document& document) {
@@ -84,8 +91,7 @@ const Accelerator* read_accelerator(const Document& document) {
   if (!table.has("accelerator")) {
     if (const PublishedSteps* published = read_published(table))
       return find_accelerator(published->accelerator);
-    if (table.has("dtype"))
-      table.refuse("dtype", "dtype without accelerator", "dtype only together with accelerator");
+    table.only_together("dtype", "accelerator");
     return nullptr;
   }
   const std::string name = table.text("accelerator");
@@ -99,21 +105,6 @@ const Accelerator* read_accelerator(const Document& document) {
   }
   return found;
 }
-
-namespace {
-
-/// compute.mfu or compute.kernel_efficiency with that peak rate.
-costmodel::AssumedDevice assumed_device(const TableReader& table, double peak_flops) {
-  costmodel::AssumedDevice device;
-  device.peak_flops = peak_flops;
-  if (table.has("mfu") && table.has("kernel_efficiency"))
-    table.refuse("kernel_efficiency", "both mfu and kernel_efficiency", "only one of them");
-  (table.has("mfu") ? device.mfu : device.kernel_efficiency) =
-      table.number(table.has("mfu") ? "mfu" : "kernel_efficiency");
-  return device;
-}
-
-}  // namespace
 
 costmodel::ComputeSpec read_compute(const Document& document, const costmodel::ModelShape& model,
                                     bool required) {
@@ -229,16 +220,12 @@ void read_site_gpus(const Document& document, costmodel::Scenario& scenario) {
 
 void check_step_variation(const Document& document) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
-  const bool from_samples = table.boolean("draw_samples");
-  if (from_samples && !table.has("profile"))
-    table.refuse("draw_samples", "draw_samples without profile", "draw_samples only together with profile");
-  if (from_samples && table.has("step_variation"))
-    table.refuse("step_variation", "both step_variation and draw_samples", "only one of them");
-  for (const char* key : {"straggler_factor", "straggler_lasts", "stragglers_together"}) {
-    if (table.has(key) && !table.has("straggler_share"))
-      table.refuse(key, fmt::format("{} without straggler_share", key),
-                   fmt::format("{} only together with straggler_share", key));
+  if (table.boolean("draw_samples")) {
+    table.only_together("draw_samples", "profile");
+    table.only_one_of("step_variation", "draw_samples");
   }
+  for (const char* key : {"straggler_factor", "straggler_lasts", "stragglers_together"})
+    table.only_together(key, "straggler_share");
 }
 
 }  // namespace fomoe::scenario

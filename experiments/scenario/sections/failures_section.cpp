@@ -53,13 +53,9 @@ void read_failures(const Document& document, costmodel::Scenario& scenario) {
   const toml::table* found = find_table(document, "failures");
   if (found == nullptr) return;
   const TableReader table(document, scenario_keys(), "failures", found);
-  const auto one_of = [&](const char* key, const char* other) {
-    if (table.has(key) && table.has(other))
-      table.refuse(key, fmt::format("both {} and {}", key, other), "only one of them");
-  };
-  one_of("checkpoint_time", "checkpoint_rounds");
-  one_of("checkpoint_cost", "storage_bandwidth");
-  one_of("link_repair", "links_stay_dead");
+  table.only_one_of("checkpoint_time", "checkpoint_rounds");
+  table.only_one_of("checkpoint_cost", "storage_bandwidth");
+  table.only_one_of("link_repair", "links_stay_dead");
   if (!table.has("checkpoint_cost") && !table.has("storage_bandwidth"))
     table.refuse("checkpoint_cost", "nothing", "checkpoint_cost or storage_bandwidth");
   costmodel::Failures& failures = scenario.failures.emplace();

@@ -70,11 +70,7 @@ void read_trace(const TableReader& table, platforms::Platform& platform) {
                                platform.changes.back().at_s));
     if (table.has("trace_start")) platform.changes_start_s = table.quantity("trace_start");
   } else {
-    for (const char* key : {"trace_period", "trace_start"}) {
-      if (table.has(key))
-        table.refuse(key, fmt::format("{} without trace", key),
-                     fmt::format("{} only together with trace", key));
-    }
+    for (const char* key : {"trace_period", "trace_start"}) table.only_together(key, "trace");
   }
 }
 

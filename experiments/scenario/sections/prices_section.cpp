@@ -42,8 +42,7 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
   if (section == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "prices", section);
   if (!table.has("file")) {
-    if (table.has("pricing"))
-      table.refuse("pricing", "pricing without file", "pricing only together with file");
+    table.only_together("pricing", "file");
     if (!table.has("gpu_hour")) table.refuse("gpu_hour", "nothing", "a price file, or gpu_hour");
     return given_prices(table, platform.size());
   }

@@ -55,9 +55,7 @@ void read_strategy(const Document& document, costmodel::Scenario& scenario) {
     strategy.fragments = method.usual_fragments(scenario.model, strategy);
   if (!table.has("overlap_steps") && costmodel::has_axis(method, "overlap_steps"))
     strategy.overlap_steps = method.usual_overlap_steps;
-  if (table.has("straggler_timeout") && !strategy.quorum)
-    table.refuse("straggler_timeout", "straggler_timeout without quorum",
-                 "straggler_timeout only together with quorum");
+  table.only_together("straggler_timeout", "quorum");
 }
 
 }  // namespace fomoe::scenario

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "experiments/scenario/sections/sections.hpp"
@@ -26,14 +24,9 @@ std::optional<int> site_of(const TableReader& table, const char* key, const plat
 
 void read_traffic(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "traffic", find_table(document, "traffic"));
-  const auto only_beside = [&](const char* key, const char* owner) {
-    if (table.has(key) && !table.has(owner))
-      table.refuse(key, fmt::format("{} without {}", key, owner),
-                   fmt::format("{} only together with {}", key, owner));
-  };
-  only_beside("data_bytes_per_token", "data_site");
-  only_beside("checkpoint_rounds", "checkpoint_site");
-  only_beside("rejoin_rounds", "rejoin_site");
+  table.only_together("data_bytes_per_token", "data_site");
+  table.only_together("checkpoint_rounds", "checkpoint_site");
+  table.only_together("rejoin_rounds", "rejoin_site");
   table.set_members(scenario);
   costmodel::ExtraTraffic& traffic = scenario.traffic;
   const platforms::Platform& platform = scenario.platform;

@@ -150,6 +150,16 @@ void TableReader::refuse(std::string_view name, const std::string& expected) con
   refuse(name, has(name) ? as_written(*node(name)) : "nothing", expected);
 }
 
+void TableReader::only_together(std::string_view key, std::string_view owner) const {
+  if (has(key) && !has(owner))
+    refuse(key, fmt::format("{} without {}", key, owner),
+           fmt::format("{} only together with {}", key, owner));
+}
+
+void TableReader::only_one_of(std::string_view key, std::string_view other) const {
+  if (has(key) && has(other)) refuse(key, fmt::format("both {} and {}", key, other), "only one of them");
+}
+
 const toml::node* TableReader::value(std::string_view name, toml::table& fallback) const {
   if (const toml::node* found = node(name)) return found;
   const Key& key = row(name);

@@ -48,6 +48,11 @@ class TableReader {
   void set_members(costmodel::Scenario& scenario, bool defaults = true) const;
   void set_members(TrainerSettings& settings) const;
 
+  /// Refuses `key` if the table has it without `owner`.
+  void only_together(std::string_view key, std::string_view owner) const;
+  /// Refuses `key` if the table has both keys.
+  void only_one_of(std::string_view key, std::string_view other) const;
+
   [[nodiscard]] std::string place(std::string_view name) const;
   /// Throws the error "got … as written; expected …" at the key.
   [[noreturn]] void refuse(std::string_view name, const std::string& expected) const;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/results/members_json.hpp"
+#include "experiments/results/json_values.hpp"
 #include "experiments/scenario/single_key.hpp"
 #include "experiments/scenario/trainer_section.hpp"
 #include "tests/experiments/run_fomoe.hpp"
