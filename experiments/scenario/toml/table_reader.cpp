@@ -257,24 +257,14 @@ bool TableReader::boolean(std::string_view name) const {
 
 double TableReader::number(std::string_view name) const {
   const Key& key = row(name);
-  switch (key.kind) {
-    case Kind::count:
-      return static_cast<double>(count(name));
-    case Kind::share:
-      return number_up_to(name, std::min(1.0, key.max));
-    case Kind::multiple:
-      return number_up_to(name, key.max);
-    case Kind::factor:
-      return factor(name);
-    case Kind::boolean:
-      return boolean(name) ? 1 : 0;
-    case Kind::choice: {
-      const std::vector<std::string> names = key.member.names();
-      return static_cast<double>(std::find(names.begin(), names.end(), text(name)) - names.begin());
-    }
-    default:
-      return quantity(name);
-  }
+  if (key.kind == Kind::count) return static_cast<double>(count(name));
+  if (key.kind == Kind::share) return number_up_to(name, std::min(1.0, key.max));
+  if (key.kind == Kind::multiple) return number_up_to(name, key.max);
+  if (key.kind == Kind::factor) return factor(name);
+  if (key.kind == Kind::boolean) return boolean(name) ? 1 : 0;
+  if (key.kind != Kind::choice) return quantity(name);
+  const std::vector<std::string> names = key.member.names();
+  return static_cast<double>(std::find(names.begin(), names.end(), text(name)) - names.begin());
 }
 
 bool TableReader::sets(const Key& key, bool defaults) const {

@@ -42,6 +42,12 @@ TEST_CASE("no two keys set the same member") {
   }
 }
 
+TEST_CASE("a bucket below one byte is one byte, because 0 stands for no limit") {
+  costmodel::Scenario scenario;
+  CHECK(scenario::find_key("strategy.bucket_bytes")->member.set(scenario, 0.5));
+  CHECK(scenario.strategy.bucket_bytes == 1);
+}
+
 TEST_CASE(
     "the members of [network_model], which host = linux leaves as they are, have the defaults of the rows") {
   CHECK(scenario::members_json("network_model", scenario::read_scenario(kScenario, {})) ==
