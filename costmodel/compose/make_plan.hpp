@@ -11,5 +11,7 @@ Plan make_plan(const Scenario& scenario);
 
 /// Summary of the mean round of the scenario's plan, by its method's formula.
 PlanSummary summarise(const Scenario& scenario);
+/// The same, with what axes_of() and fixed_of() return.
+PlanSummary summarise(const Scenario& scenario, const Axes& axes, const Fixed& fixed);
 
 }  // namespace fomoe::costmodel

@@ -3,7 +3,7 @@
 #include <limits>
 #include <optional>
 
-#include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/formula/resolved.hpp"
@@ -14,14 +14,6 @@
 namespace fomoe::costmodel {
 
 namespace {
-
-PlanSummary plan_of(const Scenario& scenario, Counts& counts) {
-  counts.axes = axes_of(scenario);
-  PlanSummary plan = summarise(*counts.method, counts.axes, counts.fixed);
-  add_extra_traffic(plan, counts.axes, counts.held_share, counts.fixed, extra_traffic_of(scenario),
-                    state_bytes_per_parameter(scenario));
-  return plan;
-}
 
 /// The mean step of sites of which a share has the step `few` and the others have `many`.
 StepSeconds mean_of(const StepSeconds& few, const StepSeconds& many, double share_of_few) {
@@ -105,7 +97,8 @@ void resolve(const Scenario& scenario, Resolving first, Resolved& resolved) {
       resolved.links = {link_sets(scenario), limits_of(scenario)};
       [[fallthrough]];
     case Resolving::plan:
-      resolved.plan = plan_of(scenario, resolved.counts);
+      resolved.counts.axes = axes_of(scenario);
+      resolved.plan = summarise(scenario, resolved.counts.axes, resolved.counts.fixed);
       [[fallthrough]];
     case Resolving::times:
       resolved.times = times_of(scenario, resolved.counts, resolved.plan, resolved.links);

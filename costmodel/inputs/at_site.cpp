@@ -4,7 +4,7 @@
 
 namespace fomoe::costmodel {
 
-AtSite::AtSite(const Scenario& scenario, int site) : given_(scenario) {
+AtSite::AtSite(const Scenario& scenario, int site) : given_(&scenario) {
   if (scenario.site_compute.empty()) return;
   const SiteCompute& own = scenario.site_compute[static_cast<std::size_t>(site)];
   own_ = scenario;

@@ -12,11 +12,11 @@ namespace fomoe::costmodel {
 class AtSite {
  public:
   AtSite(const Scenario& scenario, int site);
-  operator const Scenario&() const { return own_ ? *own_ : given_; }  // NOLINT(google-explicit-constructor)
+  operator const Scenario&() const { return own_ ? *own_ : *given_; }  // NOLINT(google-explicit-constructor)
   [[nodiscard]] const Scenario& scenario() const { return *this; }
 
  private:
-  const Scenario& given_;
+  const Scenario* given_;
   std::optional<Scenario> own_;
 };
 

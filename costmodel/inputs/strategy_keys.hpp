@@ -1,65 +1,50 @@
-// The keys of [strategy] that are one number, flag or choice. The reader, the JSON of a scenario, the notes
-// on keys that a method ignores and the lists of choices all go through this table. A new key is its field in
-// Strategy, a row here, and a row with its help in experiments/scenario/keys/training_keys.cpp.
+// The keys of [strategy] that only some methods use: those that list the key in Method::axes. For other
+// methods a changed value is reported as ignored.
 #pragma once
 #include <string_view>
-#include <variant>
 
 #include "costmodel/inputs/scenario.hpp"
 
 namespace fomoe::costmodel {
 
-/// The field that a key sets.
-using StrategyField =
-    std::variant<std::int64_t Strategy::*, int Strategy::*, bool Strategy::*, double Strategy::*,
-                 std::optional<std::int64_t> Strategy::*, PlacementKind Strategy::*, Collective Strategy::*,
-                 Granularity Strategy::*, RingOrder Strategy::*, OuterOptimizer Strategy::*,
-                 OuterStateOnMigration Strategy::*, RouterModel Strategy::*, Sharding Strategy::*,
-                 PipelineSchedule Strategy::*, FragmentPattern Strategy::*>;
+template <auto Field>
+bool differs_from_default(const Strategy& strategy) {
+  return strategy.*Field != Strategy().*Field;
+}
 
 struct StrategyKey {
   std::string_view name;
-  StrategyField field;
-  /// Only methods that list the key in `axes` use it; for others a changed value is reported as ignored.
-  bool of_some_methods = false;
+  bool (*changed)(const Strategy& strategy);
 };
 
-inline constexpr StrategyKey kStrategyKeys[] = {
-    {"local_steps", &Strategy::local_steps},
-    {"expert_overlap", &Strategy::expert_overlap},
-    {"placement", &Strategy::placement, true},
-    {"reshuffle_rounds", &Strategy::reshuffle_rounds, true},
-    {"skip_token", &Strategy::skip_token},
-    {"collective", &Strategy::collective, true},
-    {"ring_order", &Strategy::ring_order},
-    {"bucket_bytes", &Strategy::bucket_bytes},
-    {"granularity", &Strategy::granularity},
-    {"overlap_steps", &Strategy::overlap_steps, true},
-    {"fragments", &Strategy::fragments, true},
-    {"fragment_pattern", &Strategy::fragment_pattern, true},
-    {"layerwise", &Strategy::layerwise, true},
-    {"sharding", &Strategy::sharding, true},
-    {"outer_optimizer", &Strategy::outer_optimizer, true},
-    {"outer_state_on_migration", &Strategy::outer_state_on_migration, true},
-    {"moment1_period", &Strategy::moment1_period, true},
-    {"moment2_period", &Strategy::moment2_period, true},
-    {"global_period", &Strategy::global_period, true},
-    {"gossip_peers", &Strategy::gossip_peers, true},
-    {"staleness", &Strategy::staleness, true},
-    {"dynamic_local_steps", &Strategy::dynamic_local_steps, true},
-    {"regions", &Strategy::regions},
-    {"secure_aggregation", &Strategy::secure_aggregation},
-    {"quorum", &Strategy::quorum, true},
-    {"straggler_timeout", &Strategy::straggler_timeout_s, true},
-    {"router", &Strategy::router, true},
-    {"capacity_factor", &Strategy::capacity_factor, true},
-    {"max_sites_per_token", &Strategy::max_sites_per_token, true},
-    {"micro_batches", &Strategy::micro_batches, true},
-    {"schedule", &Strategy::schedule, true},
-    {"stage_sites", &Strategy::stage_sites, true},
-    {"overlap_dispatch", &Strategy::overlap_dispatch, true},
-    {"module_levels", &Strategy::module_levels, true},
-    {"module_choices", &Strategy::module_choices, true},
+inline constexpr StrategyKey kKeysOfSomeMethods[] = {
+    {"placement", differs_from_default<&Strategy::placement>},
+    {"reshuffle_rounds", differs_from_default<&Strategy::reshuffle_rounds>},
+    {"collective", differs_from_default<&Strategy::collective>},
+    {"overlap_steps", differs_from_default<&Strategy::overlap_steps>},
+    {"fragments", differs_from_default<&Strategy::fragments>},
+    {"fragment_pattern", differs_from_default<&Strategy::fragment_pattern>},
+    {"layerwise", differs_from_default<&Strategy::layerwise>},
+    {"sharding", differs_from_default<&Strategy::sharding>},
+    {"outer_optimizer", differs_from_default<&Strategy::outer_optimizer>},
+    {"outer_state_on_migration", differs_from_default<&Strategy::outer_state_on_migration>},
+    {"moment1_period", differs_from_default<&Strategy::moment1_period>},
+    {"moment2_period", differs_from_default<&Strategy::moment2_period>},
+    {"global_period", differs_from_default<&Strategy::global_period>},
+    {"gossip_peers", differs_from_default<&Strategy::gossip_peers>},
+    {"staleness", differs_from_default<&Strategy::staleness>},
+    {"dynamic_local_steps", differs_from_default<&Strategy::dynamic_local_steps>},
+    {"quorum", differs_from_default<&Strategy::quorum>},
+    {"straggler_timeout", differs_from_default<&Strategy::straggler_timeout_s>},
+    {"router", differs_from_default<&Strategy::router>},
+    {"capacity_factor", differs_from_default<&Strategy::capacity_factor>},
+    {"max_sites_per_token", differs_from_default<&Strategy::max_sites_per_token>},
+    {"micro_batches", differs_from_default<&Strategy::micro_batches>},
+    {"schedule", differs_from_default<&Strategy::schedule>},
+    {"stage_sites", differs_from_default<&Strategy::stage_sites>},
+    {"overlap_dispatch", differs_from_default<&Strategy::overlap_dispatch>},
+    {"module_levels", differs_from_default<&Strategy::module_levels>},
+    {"module_choices", differs_from_default<&Strategy::module_choices>},
 };
 
 }  // namespace fomoe::costmodel

@@ -20,14 +20,11 @@ bool has_axis(const Method& method, std::string_view key) {
 std::vector<std::string> ignored_axes(const Scenario& scenario) {
   const Strategy& strategy = scenario.strategy;
   const Method& method = *strategy.method;
-  const Strategy defaults;
   std::vector<std::string> notes;
   if (strategy.expert_overlap != effective_overlap(scenario) && strategy.expert_overlap != 0)
     notes.push_back(method.name + " keeps every expert at every site, so expert_overlap is ignored");
-  for (const StrategyKey& key : kStrategyKeys) {
-    const bool changed =
-        std::visit([&](auto field) { return strategy.*field != defaults.*field; }, key.field);
-    if (key.of_some_methods && changed && !has_axis(method, key.name))
+  for (const StrategyKey& key : kKeysOfSomeMethods) {
+    if (key.changed(strategy) && !has_axis(method, key.name))
       notes.push_back(method.name + " does not use " + std::string(key.name) + ", so its value is ignored");
   }
   if (strategy.parameter_dtype && !has_axis(method, "parameter_dtype"))

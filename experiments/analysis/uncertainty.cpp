@@ -26,10 +26,8 @@ constexpr scenario::JsonKind kCalibration = {
     "calibration.json"};
 
 const scenario::Key* find_term(const std::string& name) {
-  for (const scenario::Key& key : scenario::scenario_keys()) {
-    if (key.table == "network_model" && key.name == name && scenario::is_number(key.kind)) return &key;
-  }
-  return nullptr;
+  const scenario::Key* key = scenario::find_key("network_model." + name);
+  return key != nullptr && scenario::is_number(key->kind) ? key : nullptr;
 }
 
 std::string setting(const CalibratedTerm& term, double value) {

@@ -38,7 +38,7 @@ const scenario::Key* find_key(const std::string& name) {
   std::vector<std::string> known;
   std::string meant;  // the full key for an abbreviated one: "platform.bandwidth" for "bandwidth"
   for (const scenario::Key& key : scenario::scenario_keys()) {
-    const std::string dotted = scenario::dotted(key.table, key.name);
+    const std::string dotted = scenario::dotted(key);
     if (!is_solvable(key, dotted)) continue;
     if (dotted == name) return &key;
     if (key.name == name && meant.empty()) meant = dotted;

@@ -74,10 +74,7 @@ class Controls {
 
   /// The values of a key of [strategy], of which the default is the empty text unless the file sets the key.
   void strategy_choice(const std::string& name, const std::string& label, const std::string& hint) {
-    std::vector<std::string> values;
-    for (const scenario::Key& key : scenario::scenario_keys()) {
-      if (key.table == "strategy" && key.name == name) values = scenario::choices(key);
-    }
+    std::vector<std::string> values = scenario::find_key("strategy." + name)->member.names();
     std::string value;
     if (const toml::table* table = document_.root().get_as<toml::table>("strategy"))
       value = (*table)[name].value_or(std::string());

@@ -116,7 +116,7 @@ class PlatformReader {
       site.name = reader.text("name");
       if (reader.has("region")) site.region = reader.text("region");
       if (reader.has("queue")) site.queue_s = reader.quantity("queue");
-      site.compute_factor = reader.multiple("compute_factor");
+      site.compute_factor = reader.number("compute_factor");
       if (index_of(site.name))
         reader.refuse("name", fmt::format("\"{}\" twice", site.name), "each site once");
       names_.push_back(site.name);

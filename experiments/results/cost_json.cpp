@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "experiments/results/json_values.hpp"
+
 namespace fomoe::scenario {
 namespace {
 
@@ -88,11 +90,7 @@ Json answered_quality_json(const costmodel::RunReport& report) {
 void add_cost_and_quality(Json& json, const costmodel::Scenario& scenario) {
   json["traffic"] = traffic_json(scenario.traffic, scenario.platform);
   if (scenario.prices) json["prices"] = prices_json(*scenario.prices, scenario.platform);
-  if (scenario.power) {
-    json["energy"] = {{"gpu_power_w", scenario.power->board_w},
-                      {"idle_share", scenario.power->idle_share},
-                      {"pue", scenario.power->pue}};
-  }
+  if (scenario.power) json["energy"] = members_json("energy", scenario);
   if (scenario.quality) json["quality"] = quality_json(*scenario.quality);
 }
 

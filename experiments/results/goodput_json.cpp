@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "experiments/results/json_values.hpp"
+
 namespace fomoe::scenario {
 namespace {
 
@@ -21,19 +23,9 @@ Json spread_json(const costmodel::Spread& spread) {
 void add_failures(Json& json, const costmodel::Scenario& scenario) {
   if (!scenario.failures) return;
   const costmodel::Failures& failures = *scenario.failures;
-  Json entry = {{"site_mtbf_s", finite(failures.site_mtbf_s)},
-                {"link_mtbf_s", finite(failures.link_mtbf_s)},
-                {"preemptions_per_s", failures.preemptions_per_s},
-                {"detection_s", failures.detection_s},
-                {"restart_s", failures.restart_s},
-                {"link_repair_s", failures.link_repair_s ? Json(*failures.link_repair_s) : Json(nullptr)}};
-  if (failures.checkpoint_rounds) entry["checkpoint_rounds"] = *failures.checkpoint_rounds;
-  if (failures.checkpoint_interval_s) entry["checkpoint_interval_s"] = *failures.checkpoint_interval_s;
-  if (failures.checkpoint_s) entry["checkpoint_s"] = *failures.checkpoint_s;
-  if (failures.storage_bytes_per_s) entry["storage_bytes_per_s"] = *failures.storage_bytes_per_s;
-  entry["policy"] = to_string(failures.policy);
-  if (failures.timeout_s) entry["timeout_s"] = *failures.timeout_s;
-  entry["samples"] = failures.samples;
+  Json entry = members_json(
+      "failures", scenario,
+      {"site_mtbf_s", "link_mtbf_s", "preemptions_per_s", "detection_s", "restart_s", "link_repair_s"});
   for (const costmodel::Outage& outage : failures.outages)
     entry["outages"].push_back({{"site", scenario.platform.sites[static_cast<std::size_t>(outage.site)].name},
                                 {"start_s", outage.start_s},

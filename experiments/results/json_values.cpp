@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/report_fields.hpp"
@@ -30,24 +29,13 @@ Json compute_kind_json(const costmodel::ComputeSpec& compute) {
 }
 
 /// A value that the scenario does not give has no key.
-template <class Site>
-Json compute_json(const Site& site) {
-  const costmodel::SiteGpus& gpus = site.gpus;
-  Json json = compute_kind_json(site.compute);
-  if (gpus.micro_batch_sequences > 0) json["micro_batch_sequences"] = gpus.micro_batch_sequences;
-  json["gpus_per_site"] = gpus.count;
-  json["data_parallel"] = gpus.data_parallel();
-  json["sharded"] = gpus.sharded;
-  if (gpus.sharded > 1) json["zero_stage"] = gpus.zero_stage;
-  json["tensor_parallel"] = gpus.tensor_parallel;
-  json["expert_parallel"] = gpus.expert_parallel;
-  json["pipeline_parallel"] = gpus.pipeline_parallel;
-  if (gpus.intra_site_bytes_per_s > 0) json["intra_site_bytes_per_s"] = gpus.intra_site_bytes_per_s;
-  if (gpus.gpu_memory_bytes > 0) json["gpu_memory_bytes"] = gpus.gpu_memory_bytes;
-  if (gpus.memory_bytes_per_s > 0) json["memory_bytes_per_s"] = gpus.memory_bytes_per_s;
-  if (gpus.outer_state_on == costmodel::OuterStateOn::host) json["host_bytes_per_s"] = gpus.host_bytes_per_s;
-  json["activation_checkpointing"] = gpus.activation_checkpointing;
-  json["outer_state_on"] = to_string(gpus.outer_state_on);
+Json compute_json(const costmodel::ComputeSpec& compute, const costmodel::SiteGpus& gpus) {
+  costmodel::Scenario scenario;
+  scenario.gpus = gpus;
+  Json json = compute_kind_json(compute);
+  json.update(members_json("compute", scenario));
+  if (gpus.sharded == 1) json.erase("zero_stage");
+  if (gpus.outer_state_on == costmodel::OuterStateOn::device) json.erase("host_bytes_per_s");
   return json;
 }
 
@@ -57,7 +45,9 @@ Json sites_json(const costmodel::Scenario& scenario) {
   if (scenario.site_compute.empty() && scenario.workload.batch_shares.empty()) return list;
   for (int i = 0; i < scenario.sites(); ++i) {
     const auto site = static_cast<std::size_t>(i);
-    Json json = scenario.site_compute.empty() ? Json::object() : compute_json(scenario.site_compute[site]);
+    Json json = Json::object();
+    if (!scenario.site_compute.empty())
+      json = compute_json(scenario.site_compute[site].compute, scenario.site_compute[site].gpus);
     json["name"] = scenario.platform.sites[site].name;
     if (!scenario.site_compute.empty() && scenario.site_compute[site].power)
       json["gpu_power_w"] = scenario.site_compute[site].power->board_w;
@@ -75,22 +65,45 @@ Json compression_json(const costmodel::WireFormat& wire) {
           {"entropy_coded", wire.entropy_coded}};
 }
 
-template <class Value>
-Json value_json(const Value& value) {
-  if constexpr (costmodel::NamedEnum<Value>) {
-    return to_string(value);
-  } else if constexpr (std::is_same_v<Value, std::optional<std::int64_t>>) {
-    return value ? Json(*value) : Json();
-  } else {
-    return value;
-  }
-}
-
-Json strategy_json(const costmodel::Strategy& strategy) {
+Json strategy_json(const costmodel::Scenario& scenario) {
+  const costmodel::Strategy& strategy = scenario.strategy;
   Json json = {{"method", strategy.method->name}};
-  for (const costmodel::StrategyKey& key : costmodel::kStrategyKeys)
-    json[std::string(key.name)] =  // straggler_timeout in seconds
-        std::visit([&](auto field) { return value_json(strategy.*field); }, key.field);
+  json.update(members_json("strategy", scenario,
+                           {"local_steps",
+                            "expert_overlap",
+                            "placement",
+                            "reshuffle_rounds",
+                            "skip_token",
+                            "collective",
+                            "ring_order",
+                            "bucket_bytes",
+                            "granularity",
+                            "overlap_steps",
+                            "fragments",
+                            "fragment_pattern",
+                            "layerwise",
+                            "sharding",
+                            "outer_optimizer",
+                            "outer_state_on_migration",
+                            "moment1_period",
+                            "moment2_period",
+                            "global_period",
+                            "gossip_peers",
+                            "staleness",
+                            "dynamic_local_steps",
+                            "regions",
+                            "secure_aggregation",
+                            "quorum",
+                            "straggler_timeout",
+                            "router",
+                            "capacity_factor",
+                            "max_sites_per_token",
+                            "micro_batches",
+                            "schedule",
+                            "stage_sites",
+                            "overlap_dispatch",
+                            "module_levels",
+                            "module_choices"}));  // straggler_timeout in seconds
   json["payload_dtype"] = to_string(strategy.wire.type);
   if (strategy.dispatch_dtype) json["dispatch_dtype"] = to_string(*strategy.dispatch_dtype);
   json["parameter_dtype"] =
@@ -100,27 +113,11 @@ Json strategy_json(const costmodel::Strategy& strategy) {
   return json;
 }
 
-Json network_json(const costmodel::NetworkModel& network) {
-  Json json = {{"bandwidth_efficiency", network.bandwidth_efficiency},
-               {"background_share", network.background_share},
-               {"latency_factor", network.latency_factor},
-               {"jitter_s", network.jitter_s},
-               {"call_overhead_s", network.call_overhead_s},
-               {"streams", network.streams},
-               {"segment_bytes", network.segment_bytes},
-               {"idle_restart", network.idle_restart},
-               {"congestion_control", to_string(network.congestion_control)},
-               {"uplink_queue", to_string(network.uplink_queue)},
-               {"queue_bdp", network.queue_bdp},
-               {"ring_model", to_string(network.ring_model)}};
-  // Terms that are switched off have no key.
-  if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
-  if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
-  if (network.send_buffer_bytes) json["send_buffer_bytes"] = *network.send_buffer_bytes;
-  if (network.receive_buffer_bytes) json["receive_buffer_bytes"] = *network.receive_buffer_bytes;
-  if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
-  if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;
-  return json;
+Json network_json(const costmodel::Scenario& scenario) {
+  return members_json(
+      "network_model", scenario,
+      {"bandwidth_efficiency", "background_share", "latency_factor", "jitter_s", "call_overhead_s", "streams",
+       "segment_bytes", "idle_restart", "congestion_control", "uplink_queue", "queue_bdp", "ring_model"});
 }
 
 // With more sites, paths that are all alike are one entry from "*" to "*": 10,000 sites have 10⁸ pairs.
@@ -212,16 +209,13 @@ Json to_json(const std::vector<Provenance>& provenance) {
 }
 
 static Json without_cost(const costmodel::Scenario& scenario) {
-  const costmodel::Strategy& strategy = scenario.strategy;
   return {{"seed", scenario.seed},
           {"model", to_json(scenario.model)},
-          {"workload",
-           {{"tokens", scenario.workload.tokens},
-            {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
-          {"strategy", strategy_json(strategy)},
-          {"compute", compute_json(scenario)},
+          {"workload", members_json("workload", scenario)},
+          {"strategy", strategy_json(scenario)},
+          {"compute", compute_json(scenario.compute, scenario.gpus)},
           {"platform", platform_json(scenario.platform)},
-          {"network_model", network_json(scenario.network)}};
+          {"network_model", network_json(scenario)}};
 }
 
 Json to_json(const costmodel::Scenario& scenario) {

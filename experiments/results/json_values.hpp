@@ -1,7 +1,9 @@
 // Writes the project's plain structs as JSON values, for documents that combine several of them, and run
 // reports as whole JSON documents. The keys have a fixed order.
 #pragma once
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
@@ -15,6 +17,11 @@ Json to_json(const std::vector<Provenance>& provenance);
 /// The scenario after defaults and overrides, in SI units. The keys include the units.
 Json to_json(const costmodel::Scenario& scenario);
 Json to_json(const costmodel::RunReport& report);
+/// The members of the keys of a table, in SI units, in the order of the keys; a member that the scenario does
+/// not give has no key. The names in `always` come first, and are there even if they are not given: null, or
+/// the 0 that stands for this.
+Json members_json(std::string_view table, const costmodel::Scenario& scenario,
+                  std::initializer_list<const char*> always = {});
 /// Adds to an answer the scenario that it is about ("scenario"), and where the numbers of that come from
 /// ("provenance").
 void add_inputs(Json& document, const costmodel::Scenario& scenario);

@@ -10,7 +10,6 @@
 
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/sections/sections.hpp"
-#include "experiments/text/units.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -49,6 +48,8 @@ Json share_up_to(double most) {
 Json words() { return {{"type", "array"}, {"items", {{"type", "string"}}}}; }
 
 Json form_of(const Key& key) {
+  if (const auto of = quantity_of(key.kind))
+    return quantity(key.kind == Kind::latency ? kNumber : kAboveZero, *of);
   switch (key.kind) {
     case Kind::text: {
       Json text = {{"type", "string"}, {"minLength", 1}};
@@ -57,24 +58,12 @@ Json form_of(const Key& key) {
       return text;
     }
     case Kind::choice:
-      return {{"type", "string"}, {"enum", choices(key)}};
+      return {{"type", "string"}, {"enum", key.member.names()}};
     case Kind::count:
       // 1e9 is a whole number for JSON Schema too.
       return {{"type", "integer"}, {"minimum", bound(key.min)}, {"maximum", bound(key.max)}};
     case Kind::boolean:
       return {{"type", "boolean"}};
-    case Kind::rate:
-      return quantity(kAboveZero, Quantity::rate);
-    case Kind::latency:
-      return quantity(kNumber, Quantity::duration);
-    case Kind::duration:
-      return quantity(kAboveZero, Quantity::duration);
-    case Kind::size:
-      return quantity(kAboveZero, Quantity::size);
-    case Kind::flop_rate:
-      return quantity(kAboveZero, Quantity::flop_rate);
-    case Kind::power:
-      return quantity(kAboveZero, Quantity::power);
     case Kind::money:
       return text_like(std::string(kNumber) + " *[A-Z]{3}");
     case Kind::share:
@@ -85,8 +74,9 @@ Json form_of(const Key& key) {
       return {{"type", "number"}, {"minimum", 1}};
     case Kind::words:
       return words();
+    default:
+      return Json::object();
   }
-  return Json::object();
 }
 
 /// A value of the table of keys, which is TOML; strings, numbers and booleans have the same form in JSON.

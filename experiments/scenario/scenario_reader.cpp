@@ -47,33 +47,27 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   costmodel::Scenario scenario;
   const TableReader root(document, scenario_keys(), "", &document.root());
   if (root.has("name")) scenario.name = root.text("name");
-  scenario.seed = static_cast<std::uint64_t>(root.count("seed"));
+  root.set_members(scenario);
   if (options.seed) scenario.seed = *options.seed;
-  const bool model = mistakes.collect([&] { scenario.model = read_model(document, scenario.catalogue); });
+  const bool model = mistakes.collect([&] { read_model(document, scenario); });
   const std::vector<Provenance> model_notes = scenario.catalogue;
-  if (model)
-    mistakes.collect([&] { scenario.workload = read_workload(document, scenario.model.sequence_length); });
-  mistakes.collect([&] { scenario.network = read_network_model(document); });
-  const bool platform = mistakes.collect([&] { scenario.platform = read_platform(document, scenario.seed); });
+  if (model) mistakes.collect([&] { read_workload(document, scenario); });
+  mistakes.collect([&] { read_network_model(document, scenario); });
+  const bool platform = mistakes.collect([&] { read_platform(document, scenario); });
   if (platform) {
-    mistakes.collect([&] { scenario.traffic = read_traffic(document, scenario.platform); });
+    mistakes.collect([&] { read_traffic(document, scenario); });
     mistakes.collect([&] { scenario.prices = read_prices(document, scenario.platform); });
-    mistakes.collect([&] { scenario.failures = read_failures(document, scenario.platform); });
+    mistakes.collect([&] { read_failures(document, scenario); });
   }
-  mistakes.collect([&] { scenario.power = read_energy(document, scenario.catalogue); });
+  mistakes.collect([&] { read_energy(document, scenario); });
   mistakes.collect([&] { scenario.quality = read_quality(document); });
-  if (model && platform)
-    mistakes.collect([&] { scenario.strategy = read_strategy(document, scenario.model, scenario.platform); });
+  if (model && platform) mistakes.collect([&] { read_strategy(document, scenario); });
   if (mistakes.collect(
           [&] { scenario.compute = read_compute(document, scenario.model, options.compute_required); })) {
-    const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
-    mistakes.collect([&] {
-      scenario.gpus =
-          read_site_gpus(document, profiled == nullptr ? nullptr : &profiled->profile, scenario.catalogue);
-    });
+    mistakes.collect([&] { read_site_gpus(document, scenario); });
     mistakes.collect([&] { add_peak(document, scenario); });
   }
-  mistakes.collect([&] { scenario.variation = read_step_variation(document); });
+  mistakes.collect([&] { check_step_variation(document); });
   mistakes.throw_if_any();
   at_its_line(document, [&] { read_sites(document, scenario, model_notes, options.compute_required); });
   add_measured_payload_rate(scenario);

@@ -9,18 +9,12 @@ bool is_plain_number(Kind kind) {
   return kind == Kind::count || kind == Kind::share || kind == Kind::factor || kind == Kind::multiple;
 }
 
-bool is_number(Kind kind) {
-  return is_plain_number(kind) || kind == Kind::rate || kind == Kind::latency || kind == Kind::duration ||
-         kind == Kind::flop_rate || kind == Kind::size || kind == Kind::power;
-}
+bool is_number(Kind kind) { return is_plain_number(kind) || quantity_of(kind); }
 
 const char* si_unit(Kind kind) {
-  if (kind == Kind::rate) return "Bps";
-  if (kind == Kind::latency || kind == Kind::duration) return "s";
-  if (kind == Kind::flop_rate) return "FLOPS";
-  if (kind == Kind::size) return "B";
-  if (kind == Kind::power) return "W";
-  return "";
+  const std::optional<Quantity> quantity = quantity_of(kind);
+  constexpr const char* kUnits[] = {"Bps", "s", "B", "FLOPS", "W"};  // in the order of Quantity
+  return quantity ? kUnits[static_cast<std::size_t>(*quantity)] : "";
 }
 
 SingleKey read_single_key(const std::string& assignment) {
@@ -34,20 +28,10 @@ SingleKey read_single_key(const std::string& assignment) {
   const TableReader reader(document, scenario_keys(), table, found);
 
   SingleKey single;
-  for (const Key& key : scenario_keys()) {
-    if (key.table == table && key.name == name) single.key = &key;  // else the reader has refused it
-  }
+  single.key = find_key(dotted_name);  // not nullptr: the reader has refused unknown names
   const Kind kind = single.key->kind;
-  if (kind == Kind::count) {
-    single.number = static_cast<double>(reader.count(name));
-  } else if (kind == Kind::share) {
-    single.number = reader.share(name);
-  } else if (kind == Kind::factor) {
-    single.number = reader.factor(name);
-  } else if (kind == Kind::multiple) {
-    single.number = reader.multiple(name);
-  } else if (is_number(kind)) {
-    single.number = reader.quantity(name);
+  if (is_number(kind)) {
+    single.number = reader.number(name);
   } else if (kind == Kind::boolean) {
     single.word = reader.boolean(name) ? "true" : "false";
   } else if (kind == Kind::text || kind == Kind::choice) {

@@ -1,6 +1,6 @@
-// Computes the rows of a sweep by the closed form. Numbers are set in the scenario (swept_keys.hpp), which is
-// resolved again from the first stage that reads them. All other values of a row select a context: a scenario
-// that is read once for all rows with the same values.
+// Computes the rows of a sweep by the closed form. Numbers are set in the scenario, as the rows of keys say,
+// which is resolved again from the first stage that reads them. All other values of a row select a context: a
+// scenario that is read once for all rows with the same values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,6 @@
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/sweep/rows.hpp"
-#include "experiments/sweep/swept_keys.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::sweep {
@@ -27,6 +26,7 @@ namespace {
 
 using costmodel::Resolving;
 using costmodel::Scenario;
+using scenario::Key;
 
 constexpr std::size_t kKeptContexts = 1024, kKeptQualities = 1 << 16;
 constexpr std::size_t kFormulaColumns = column("perplexity");  // the number of columns before "perplexity"
@@ -83,11 +83,10 @@ class ClosedFormSweep {
     };
     default_overlap_ = is_default("expert_overlap");
     default_fragments_ = is_default("fragments");
-    for (const SweptKey& key : swept_keys()) {
-      for (std::size_t a = 0; a < axes().size(); ++a) {
-        if (axes()[a].key == key.key && axes()[a].numeric()) swept_.push_back({&key, a});
-      }
-    }
+    // A key that changes what others have set comes after them.
+    for (const bool last : {false, true})
+      for (const Key& key : scenario::scenario_keys())
+        if (key.member.set != nullptr && scales_others(key) == last) add_axes_of(key);
     keep_those_that_equal_the_reader();
     for (std::size_t a = 0; a < axes().size(); ++a) {
       if (std::none_of(swept_.begin(), swept_.end(), [&](const Swept& swept) { return swept.axis == a; }))
@@ -109,11 +108,19 @@ class ClosedFormSweep {
 
  private:
   struct Swept {
-    const SweptKey* key;
+    const Key* key;
     std::size_t axis;
   };
 
   const std::vector<Axis>& axes() const { return request_.grid.axes(); }
+
+  /// Whether the key changes what other keys have set.
+  static bool scales_others(const Key& key) { return !key.member.neutral.empty(); }
+
+  void add_axes_of(const Key& key) {
+    for (std::size_t a = 0; a < axes().size(); ++a)
+      if (axes()[a].numeric() && axes()[a].key == dotted(key)) swept_.push_back({&key, a});
+  }
 
   bool varied(const std::string& key) const {
     return std::any_of(axes().begin(), axes().end(), [&](const Axis& axis) { return axis.key == key; });
@@ -130,8 +137,8 @@ class ClosedFormSweep {
     const std::vector<std::string> assignments = request_.grid.assignments(row);
     options.overrides.insert(options.overrides.end(), assignments.begin(), assignments.end());
     for (const Swept& swept : swept_) {
-      if (neutral && !swept.key->neutral.empty())
-        options.overrides.push_back(fmt::format("{}={}", swept.key->key, swept.key->neutral));
+      if (neutral && scales_others(*swept.key))
+        options.overrides.push_back(fmt::format("{}={}", axes()[swept.axis].key, swept.key->member.neutral));
     }
     options.check_together = false;  // a combination that check() refuses is a row, too
     return scenario::read_scenario(request_.scenario_path, options);
@@ -142,7 +149,7 @@ class ClosedFormSweep {
     Scenario& scenario = context.scenario;
     if (resets_platform_) scenario.platform = context.base.platform;
     for (const Swept& swept : swept_) {
-      if (!swept.key->set(scenario, value(swept, row))) return false;
+      if (!swept.key->member.set(scenario, value(swept, row))) return false;
     }
     if (default_overlap_) scenario.strategy.expert_overlap = scenario.sites();
     const costmodel::Method& method = *scenario.strategy.method;
@@ -166,7 +173,7 @@ class ClosedFormSweep {
 
   static bool resets(const std::vector<Swept>& list) {
     return std::any_of(list.begin(), list.end(), [](const Swept& swept) {
-      return !swept.key->neutral.empty() || swept.key->key == "platform.sites";
+      return scales_others(*swept.key) || (swept.key->table == "platform" && swept.key->name == "sites");
     });
   }
 
@@ -299,7 +306,7 @@ class ClosedFormSweep {
   }
 
   const Request& request_;
-  std::vector<Swept> swept_;        // in the order of swept_keys()
+  std::vector<Swept> swept_;        // in the order of scenario_keys(), those that scale others last
   std::vector<std::size_t> words_;  // axes whose values select contexts
   bool resets_platform_ = false;    // whether a key changes what others have set
   bool default_overlap_ = false;    // whether expert_overlap is the number of sites

@@ -9,11 +9,28 @@ namespace fomoe::scenario {
 std::span<const Key> scenario_keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> keys;
-    for (const auto part : {training_keys(), site_keys(), run_keys()})
+    for (const auto table : {top_level_keys, model_keys, workload_keys, strategy_keys, compute_keys,
+                             site_keys, platform_keys, network_model_keys, calibration_keys, traffic_keys,
+                             prices_keys, energy_keys, quality_keys, failures_keys, trainer_keys}) {
+      const std::vector<Key> part = table();
       keys.insert(keys.end(), part.begin(), part.end());
+    }
     return keys;
   }();
   return all;
+}
+
+std::vector<Key> keys_in(std::string_view table, std::span<const Key> rows) {
+  std::vector<Key> keys(rows.begin(), rows.end());
+  for (Key& key : keys)
+    if (key.table.empty()) key.table = table;
+  return keys;
+}
+
+const Key* find_key(std::string_view dotted_name) {
+  for (const Key& key : scenario_keys())
+    if (dotted(key) == dotted_name) return &key;
+  return nullptr;
 }
 
 bool is_table(std::span<const Key> keys, std::string_view name) {

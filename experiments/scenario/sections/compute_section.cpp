@@ -30,14 +30,8 @@ costmodel::ProfiledCompute read_profiled(const Document& document, const TableRe
   for (const costmodel::ProfilePoint& point : compute.profile.points) {
     compute.micro_batch_sequences = std::max(compute.micro_batch_sequences, point.micro_batch_sequences);
   }
-  if (table.has("micro_batch_sequences"))
-    compute.micro_batch_sequences = table.count("micro_batch_sequences");
   return compute;
 }
-
-}  // namespace
-
-namespace {
 
 constexpr std::string_view kPublished = "published:";
 
@@ -79,6 +73,17 @@ costmodel::AssumedDevice published_device(const costmodel::ModelShape& model, co
   return device;
 }
 
+/// compute.mfu or compute.kernel_efficiency with that peak rate.
+costmodel::AssumedDevice assumed_device(const TableReader& table, double peak_flops) {
+  costmodel::AssumedDevice device;
+  device.peak_flops = peak_flops;
+  if (table.has("mfu") && table.has("kernel_efficiency"))
+    table.refuse("kernel_efficiency", "both mfu and kernel_efficiency", "only one of them");
+  (table.has("mfu") ? device.mfu : device.kernel_efficiency) =
+      table.number(table.has("mfu") ? "mfu" : "kernel_efficiency");
+  return device;
+}
+
 }  // namespace
 
 const Accelerator* read_accelerator(const Document& document) {
@@ -86,8 +91,7 @@ const Accelerator* read_accelerator(const Document& document) {
   if (!table.has("accelerator")) {
     if (const PublishedSteps* published = read_published(table))
       return find_accelerator(published->accelerator);
-    if (table.has("dtype"))
-      table.refuse("dtype", "dtype without accelerator", "dtype only together with accelerator");
+    table.only_together("dtype", "accelerator");
     return nullptr;
   }
   const std::string name = table.text("accelerator");
@@ -101,21 +105,6 @@ const Accelerator* read_accelerator(const Document& document) {
   }
   return found;
 }
-
-namespace {
-
-/// compute.mfu or compute.kernel_efficiency with that peak rate.
-costmodel::AssumedDevice assumed_device(const TableReader& table, double peak_flops) {
-  costmodel::AssumedDevice device;
-  device.peak_flops = peak_flops;
-  if (table.has("mfu") && table.has("kernel_efficiency"))
-    table.refuse("kernel_efficiency", "both mfu and kernel_efficiency", "only one of them");
-  (table.has("mfu") ? device.mfu : device.kernel_efficiency) =
-      table.share(table.has("mfu") ? "mfu" : "kernel_efficiency");
-  return device;
-}
-
-}  // namespace
 
 costmodel::ComputeSpec read_compute(const Document& document, const costmodel::ModelShape& model,
                                     bool required) {
@@ -185,17 +174,15 @@ void add_peak(const Document& document, costmodel::Scenario& scenario) {
         from_catalogue("peak FLOP rate", fmt::format("{:g} TFLOP/s, {}", *peak / 1e12, dtype), *accelerator));
 }
 
-costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::StepProfile* profile,
-                                   std::vector<Provenance>& catalogue) {
+void read_site_gpus(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
-  costmodel::SiteGpus gpus;
-  gpus.sharded = table.small_count("sharded");
-  gpus.tensor_parallel = table.small_count("tensor_parallel");
-  gpus.expert_parallel = table.small_count("expert_parallel");
-  gpus.pipeline_parallel = table.small_count("pipeline_parallel");
+  table.set_members(scenario);
+  costmodel::SiteGpus& gpus = scenario.gpus;
+  std::vector<Provenance>& catalogue = scenario.catalogue;
+  const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
+  const costmodel::StepProfile* profile = profiled == nullptr ? nullptr : &profiled->profile;
   if (table.has("zero_stage") && gpus.sharded == 1)
     table.refuse("zero_stage", "zero_stage without sharded", "zero_stage only together with sharded above 1");
-  gpus.zero_stage = table.small_count("zero_stage");
 
   double degrees = 1;  // a double, because the product of valid degrees may not fit an int
   for (const int degree : {gpus.sharded, gpus.tensor_parallel, gpus.expert_parallel, gpus.pipeline_parallel})
@@ -213,57 +200,32 @@ costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::St
   // The card is the one that the scenario names, or else the one on which the steps were timed.
   const Accelerator* accelerator = read_accelerator(document);
   if (accelerator == nullptr && profile != nullptr) accelerator = accelerator_of_device(profile->device_name);
-  if (table.has("intra_site_bandwidth")) gpus.intra_site_bytes_per_s = table.quantity("intra_site_bandwidth");
-  if (table.has("gpu_memory")) {
-    gpus.gpu_memory_bytes = table.quantity("gpu_memory");
-  } else if (accelerator != nullptr) {
+  if (!table.has("gpu_memory") && accelerator != nullptr) {
     gpus.gpu_memory_bytes = accelerator->memory_bytes;
     catalogue.push_back(
         from_catalogue("GPU memory", fmt::format("{:g} GiB", gpus.gpu_memory_bytes / 0x1p30), *accelerator));
   }
-  if (table.has("memory_bandwidth")) {
-    gpus.memory_bytes_per_s = table.quantity("memory_bandwidth");
-  } else if (accelerator != nullptr) {
+  if (!table.has("memory_bandwidth") && accelerator != nullptr) {
     gpus.memory_bytes_per_s = accelerator->memory_bytes_per_s;
     catalogue.push_back(from_catalogue(
         "GPU memory bandwidth", fmt::format("{:g} GB/s", gpus.memory_bytes_per_s / 1e9), *accelerator));
   }
-  gpus.host_bytes_per_s = table.quantity("host_bandwidth");
-  if (table.has("micro_batch_sequences")) gpus.micro_batch_sequences = table.count("micro_batch_sequences");
-  gpus.activation_checkpointing = table.boolean("activation_checkpointing");
   if (profile != nullptr && costmodel::recomputes(*profile)) {
     if (table.has("activation_checkpointing") && !gpus.activation_checkpointing)
       table.refuse("activation_checkpointing", "false, with a profile whose steps include recomputation",
                    "true, or no activation_checkpointing");
     gpus.activation_checkpointing = true;
   }
-  gpus.outer_state_on = costmodel::enum_of<costmodel::OuterStateOn>(table.text("outer_state_on")).value();
-  return gpus;
 }
 
-costmodel::StepVariation read_step_variation(const Document& document) {
+void check_step_variation(const Document& document) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
-  costmodel::StepVariation variation;
-  variation.from_samples = table.boolean("draw_samples");
-  if (variation.from_samples && !table.has("profile"))
-    table.refuse("draw_samples", "draw_samples without profile", "draw_samples only together with profile");
-  if (variation.from_samples && table.has("step_variation"))
-    table.refuse("step_variation", "both step_variation and draw_samples", "only one of them");
-  if (table.has("step_variation")) variation.coefficient = table.share("step_variation");
-  if (table.has("straggler_share")) variation.straggler_share = table.share("straggler_share");
-  if (table.has("straggler_factor") && !table.has("straggler_share"))
-    table.refuse("straggler_factor", "straggler_factor without straggler_share",
-                 "straggler_factor only together with straggler_share");
-  variation.straggler_factor = table.factor("straggler_factor");
-  for (const char* key : {"straggler_lasts", "stragglers_together"}) {
-    if (table.has(key) && !table.has("straggler_share"))
-      table.refuse(key, fmt::format("{} without straggler_share", key),
-                   fmt::format("{} only together with straggler_share", key));
+  if (table.boolean("draw_samples")) {
+    table.only_together("draw_samples", "profile");
+    table.only_one_of("step_variation", "draw_samples");
   }
-  variation.straggler_lasts =
-      costmodel::enum_of<costmodel::StragglerLasts>(table.text("straggler_lasts")).value();
-  if (table.has("stragglers_together")) variation.stragglers_together = table.share("stragglers_together");
-  return variation;
+  for (const char* key : {"straggler_factor", "straggler_lasts", "stragglers_together"})
+    table.only_together(key, "straggler_share");
 }
 
 }  // namespace fomoe::scenario

@@ -83,11 +83,7 @@ ModelShape read_opaque(const TableReader& table) {
   shape.opaque = costmodel::OpaqueCounts{table.count("dense_parameters"), 0};
   shape.layers = table.has("layers") ? table.count("layers") : 1;
   if (!table.has("expert_parameters")) {
-    for (const char* name : {"experts", "active_experts"}) {
-      if (table.has(name))
-        table.refuse(name, fmt::format("{} without expert_parameters", name),
-                     fmt::format("{} only together with expert_parameters", name));
-    }
+    for (const char* name : {"experts", "active_experts"}) table.only_together(name, "expert_parameters");
     shape.dense_layers = shape.layers;
     return shape;
   }
@@ -128,9 +124,7 @@ ModelShape read_own_shape(const TableReader& table) {
   const bool from_preset = table.has("preset");
   const bool any_shape_key = std::any_of(std::begin(kShapeKeys), std::end(kShapeKeys),
                                          [&](const ShapeKey& key) { return table.has(key.name); });
-  if (table.has("expert_parameters"))
-    table.refuse("expert_parameters", "expert_parameters without dense_parameters",
-                 "expert_parameters only together with dense_parameters");
+  table.only_together("expert_parameters", "dense_parameters");
   if (from_preset) {
     shape = *costmodel::find_preset(table.text("preset"));
     if (any_shape_key) shape.name += "-modified";
@@ -194,12 +188,11 @@ ModelShape read_shape(const Document& document, const TableReader& table, std::v
 
 }  // namespace
 
-ModelShape read_model(const Document& document, std::vector<Provenance>& notes) {
+void read_model(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "model", find_table(document, "model"));
   ModelShape shape;
-  if (table.has("multi_token_prediction") && !table.has("hf_config"))
-    table.refuse("multi_token_prediction", "multi_token_prediction without hf_config",
-                 "multi_token_prediction only together with hf_config");
+  std::vector<Provenance>& notes = scenario.catalogue;
+  table.only_together("multi_token_prediction", "hf_config");
   if (table.has("hf_config")) {
     refuse_beside(table, "hf_config", false);
     shape = read_hf_config(
@@ -226,18 +219,18 @@ ModelShape read_model(const Document& document, std::vector<Provenance>& notes) 
           {"sequence length", Origin::assumed,
            fmt::format("{} tokens, because model.sequence_length is not given", shape.sequence_length)});
   }
-  return shape;
+  scenario.model = shape;
+  table.set_members(scenario);
 }
 
-costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length) {
+void read_workload(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "workload", find_table(document, "workload"));
-  costmodel::Workload workload;
-  workload.tokens = table.count("tokens");
+  table.set_members(scenario);
+  costmodel::Workload& workload = scenario.workload;
+  const std::int64_t sequence_length = scenario.model.sequence_length;
   if (table.has("global_batch_tokens")) {
     const std::int64_t tokens = table.count("global_batch_tokens");
-    if (table.has("global_batch_sequences"))
-      table.refuse("global_batch_tokens", "both global_batch_tokens and global_batch_sequences",
-                   "only one of them");
+    table.only_one_of("global_batch_tokens", "global_batch_sequences");
     if (tokens % sequence_length != 0) {
       const std::int64_t below = tokens / sequence_length * sequence_length;
       table.refuse("global_batch_tokens", std::to_string(tokens),
@@ -256,7 +249,6 @@ costmodel::Workload read_workload(const Document& document, std::int64_t sequenc
     table.refuse("global_batch_sequences", fmt::format("{:.3g} tokens in one step", step_tokens),
                  "at most 9e15 tokens in one step");
   }
-  return workload;
 }
 
 }  // namespace fomoe::scenario

@@ -15,7 +15,8 @@ NetworkFile read_network_file(const std::string& path) {
     fail(document.place(std::string(name.str())), std::string(name.str()), "another name",
          "only [network_model] and [calibration]", "the file that fomoe calibrate --output wrote");
   }
-  (void)read_network_model(document);  // throws for an invalid value
+  costmodel::Scenario any;
+  read_network_model(document, any);  // throws for an invalid value
   NetworkFile file;
   const toml::table* network = find_table(document, "network_model");
   if (network == nullptr)

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 
@@ -13,11 +11,8 @@ namespace {
 void read_calibration(const Document& document, const TableReader& terms, costmodel::NetworkModel& network) {
   const TableReader table(document, scenario_keys(), "calibration", find_table(document, "calibration"));
   for (const std::string& term : table.words("terms")) {
-    const auto keys = scenario_keys();
-    const bool known = std::any_of(keys.begin(), keys.end(), [&](const Key& key) {
-      return key.table == "network_model" && key.name == term;
-    });
-    if (!known) table.refuse("terms", '"' + term + '"', "keys of network_model");
+    if (find_key("network_model." + term) == nullptr)
+      table.refuse("terms", '"' + term + '"', "keys of network_model");
     // A value from --set is not the fitted value.
     if (terms.has(term) && !document.overridden(dotted("network_model", term)))
       network.calibrated.push_back(term);
@@ -29,36 +24,17 @@ void read_calibration(const Document& document, const TableReader& terms, costmo
 
 }  // namespace
 
-costmodel::NetworkModel read_network_model(const Document& document) {
+void read_network_model(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
   const bool of_linux = table.text("host") == to_string(costmodel::Host::linux_tcp);
-  costmodel::NetworkModel network = of_linux ? costmodel::linux_host() : costmodel::NetworkModel{};
-  if (!of_linux || table.has("bandwidth_efficiency"))
-    network.bandwidth_efficiency = table.share("bandwidth_efficiency");
-  network.ring_model = costmodel::enum_of<costmodel::RingModel>(table.text("ring_model")).value();
-  if (table.has("background_share")) network.background_share = table.share("background_share");
-  network.latency_factor = table.multiple("latency_factor");
-  network.jitter_s = table.quantity("jitter");
-  network.call_overhead_s = table.quantity("call_overhead");
-  if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
-  network.streams = table.small_count("streams");
-  if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
-  if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
-  if (table.has("receive_buffer")) network.receive_buffer_bytes = table.quantity("receive_buffer");
-  network.uplink_queue = costmodel::enum_of<costmodel::UplinkQueue>(table.text("uplink_queue")).value();
-  network.queue_bdp = table.multiple("queue_bdp");
-  if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
-  network.congestion_control =
-      costmodel::enum_of<costmodel::CongestionControl>(table.text("congestion_control")).value();
+  costmodel::NetworkModel& network = scenario.network;
+  if (of_linux) network = costmodel::linux_host();
+  table.set_members(scenario, /*defaults=*/!of_linux);
   if (network.congestion_control == costmodel::CongestionControl::bbr &&
       network.loss_rate.value_or(0) > costmodel::kMostBbrLoss)
     table.refuse("loss_rate",
                  fmt::format("at most {} with congestion_control = \"bbr\"", costmodel::kMostBbrLoss));
-  network.segment_bytes = table.quantity("segment_size");
-  if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
-  if (!of_linux || table.has("idle_restart")) network.idle_restart = table.boolean("idle_restart");
   read_calibration(document, table, network);
-  return network;
 }
 
 void add_measured_payload_rate(costmodel::Scenario& scenario) {

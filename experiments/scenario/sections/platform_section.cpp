@@ -70,11 +70,7 @@ void read_trace(const TableReader& table, platforms::Platform& platform) {
                                platform.changes.back().at_s));
     if (table.has("trace_start")) platform.changes_start_s = table.quantity("trace_start");
   } else {
-    for (const char* key : {"trace_period", "trace_start"}) {
-      if (table.has(key))
-        table.refuse(key, fmt::format("{} without trace", key),
-                     fmt::format("{} only together with trace", key));
-    }
+    for (const char* key : {"trace_period", "trace_start"}) table.only_together(key, "trace");
   }
 }
 
@@ -86,7 +82,7 @@ platforms::Platform from_file(const TableReader& table, std::uint64_t seed) {
   if (table.has("use_sites"))
     refuse_beside(table, "use_sites", {"sites", "generate"}, "only one of use_sites, sites and generate");
   if (table.boolean("generate")) {
-    const double sigma = table.share("rate_spread");
+    const double sigma = table.number("rate_spread");
     platforms::Platform drawn =
         platforms::generated(all, table.small_count("sites"), seed, sigma, kSameSiteLatency_s);
     drawn.provenance.push_back(
@@ -186,7 +182,7 @@ platforms::Platform read_all_sites(const Document& document) {
   return is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
 }
 
-platforms::Platform read_platform(const Document& document, std::uint64_t seed) {
+void read_platform(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
   if (!table.has("file")) {
     if (table.has("use_sites"))
@@ -197,13 +193,12 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
       table.refuse("rate_spread", "rate_spread without file",
                    "rate_spread only together with a platform file and generate = true");
   }
-  platforms::Platform platform = table.has("file")     ? from_file(table, seed)
-                                 : table.has("preset") ? preset(table)
-                                                       : equal_sites(table);
+  platforms::Platform& platform = scenario.platform;
+  platform = table.has("file")     ? from_file(table, scenario.seed)
+             : table.has("preset") ? preset(table)
+                                   : equal_sites(table);
   if (!table.has("file")) read_trace(table, platform);
-  if (table.has("queue")) {
-    for (platforms::Site& site : platform.sites) site.queue_s = table.quantity("queue");
-  }
+  table.set_members(scenario);
   if (const int gateways = table.small_count("gateways"); gateways > 1) {
     platform = platforms::with_gateways(std::move(platform), gateways);
     platform.provenance.push_back(
@@ -211,12 +206,11 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
          fmt::format("× {}: number of machines that carry each site's traffic, each at the rates above",
                      gateways)});
   }
-  if (const double factor = table.multiple("rate_factor"); factor != 1) {
+  if (const double factor = table.number("rate_factor"); factor != 1) {
     platform = platforms::scaled_bandwidth(std::move(platform), factor);
     platform.provenance.push_back(
         {"link rates", Origin::assumed, fmt::format("× {}: platform.rate_factor", factor)});
   }
-  return platform;
 }
 
 }  // namespace fomoe::scenario

@@ -42,8 +42,7 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
   if (section == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "prices", section);
   if (!table.has("file")) {
-    if (table.has("pricing"))
-      table.refuse("pricing", "pricing without file", "pricing only together with file");
+    table.only_together("pricing", "file");
     if (!table.has("gpu_hour")) table.refuse("gpu_hour", "nothing", "a price file, or gpu_hour");
     return given_prices(table, platform.size());
   }
@@ -54,19 +53,21 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
   return read_price_file(table.file("file"), table.text("pricing"), platform);
 }
 
-std::optional<costmodel::GpuPower> read_energy(const Document& document, std::vector<Provenance>& catalogue) {
+void read_energy(const Document& document, costmodel::Scenario& scenario) {
   const toml::table* section = find_table(document, "energy");
-  if (section == nullptr) return std::nullopt;
+  if (section == nullptr) return;
   const TableReader table(document, scenario_keys(), "energy", section);
-  costmodel::GpuPower power{0, table.share("idle_share"), table.factor("pue")};
-  const Accelerator* accelerator = table.has("gpu_power") ? nullptr : read_accelerator(document);
+  costmodel::GpuPower& power = scenario.power.emplace();
+  table.set_members(scenario);
+  if (table.has("gpu_power")) return;
+  const Accelerator* accelerator = read_accelerator(document);
   if (accelerator != nullptr && accelerator->power_w) {
     power.board_w = *accelerator->power_w;
-    catalogue.push_back(from_catalogue("GPU power", fmt::format("{:g} W", power.board_w), *accelerator));
+    scenario.catalogue.push_back(
+        from_catalogue("GPU power", fmt::format("{:g} W", power.board_w), *accelerator));
   } else {
-    power.board_w = table.quantity("gpu_power");
+    (void)table.quantity("gpu_power");  // refuses its absence
   }
-  return power;
 }
 
 }  // namespace fomoe::scenario

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "experiments/files/quality_csv.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
@@ -10,14 +8,10 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
   const toml::table* section = find_table(document, "quality");
   if (section == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "quality", section);
-  if (table.has("model") && table.has("file"))
-    table.refuse("file", "both file and model", "only one of them");
+  table.only_one_of("file", "model");
   if (table.has("equal_loss_factor")) {
-    for (const char* key : {"model", "file", "interpolate"})
-      if (table.has(key))
-        table.refuse("equal_loss_factor", fmt::format("both equal_loss_factor and {}", key),
-                     "only one of them");
-    return costmodel::AssumedPenalty{table.factor("equal_loss_factor")};
+    for (const char* key : {"model", "file", "interpolate"}) table.only_one_of("equal_loss_factor", key);
+    return costmodel::AssumedPenalty{table.number("equal_loss_factor")};
   }
   const bool from_table = table.has("file") || (table.has("model") && table.text("model") == "paper-table");
   if (table.boolean("interpolate") && !from_table)

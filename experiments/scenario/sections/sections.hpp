@@ -11,11 +11,15 @@
 
 namespace fomoe::scenario {
 
-/// Appends to `notes` what was guessed about the model.
-costmodel::ModelShape read_model(const Document& document, std::vector<Provenance>& notes);
-costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length);
-costmodel::Strategy read_strategy(const Document& document, const costmodel::ModelShape& model,
-                                  const platforms::Platform& platform);
+// Each function reads a table into `scenario`: the members that rows of keys name, and what rules join.
+// Tables that the scenario does not have leave their members empty.
+
+/// Appends to the catalogue what was guessed about the model.
+void read_model(const Document& document, costmodel::Scenario& scenario);
+/// After the model.
+void read_workload(const Document& document, costmodel::Scenario& scenario);
+/// After the model and the platform.
+void read_strategy(const Document& document, costmodel::Scenario& scenario);
 /// The accelerator that compute.accelerator names, or nullptr.
 const Accelerator* read_accelerator(const Document& document);
 /// If `required` is false, a missing profile file gives a profile without points. A published training speed
@@ -26,32 +30,33 @@ costmodel::ComputeSpec read_compute(const Document& document, const costmodel::M
 std::optional<double> read_peak_flops(const Document& document);
 /// Sets the peak of one GPU: the scenario's, or that of a profile's device if the catalogue has it.
 void add_peak(const Document& document, costmodel::Scenario& scenario);
-/// Appends to `catalogue` each value that comes from the catalogue of accelerators, with its source.
-/// read_energy does the same. `profile` may be nullptr; activation checkpointing is on if its steps have it.
-costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::StepProfile* profile,
-                                   std::vector<Provenance>& catalogue);
+/// After `compute`; activation checkpointing is on if the steps of its profile have it. Appends to the
+/// catalogue each value that comes from the catalogue of accelerators, with its source. read_energy does the
+/// same.
+void read_site_gpus(const Document& document, costmodel::Scenario& scenario);
 /// Reads the [[site]] tables and workload.batch into `scenario`, whose other tables were read before.
 /// `model_notes` is what read_model appended. Throws InputError if no balanced batch exists.
 void read_sites(const Document& document, costmodel::Scenario& scenario,
                 const std::vector<Provenance>& model_notes, bool compute_required);
 /// The keys of a [[site]]: its own ones, and those of [compute] that describe GPUs and step times.
 const std::vector<Key>& own_site_keys();
-costmodel::StepVariation read_step_variation(const Document& document);
-/// `seed` is for generated sites.
-platforms::Platform read_platform(const Document& document, std::uint64_t seed);
+/// Refuses keys of the variation of steps that contradict each other.
+void check_step_variation(const Document& document);
+/// The seed, which was read before, is for generated sites.
+void read_platform(const Document& document, costmodel::Scenario& scenario);
 /// All sites of the platform's file, or as many equal sites as a scenario may have; for their names.
 platforms::Platform read_all_sites(const Document& document);
-costmodel::NetworkModel read_network_model(const Document& document);
+void read_network_model(const Document& document, costmodel::Scenario& scenario);
 /// If the scenario gives no payload_rate, sets the one that the step profiles measured with the scenario's
 /// payloads: the slowest, if sites have profiles of their own.
 void add_measured_payload_rate(costmodel::Scenario& scenario);
-costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform);
+// After the platform:
+void read_traffic(const Document& document, costmodel::Scenario& scenario);
+void read_failures(const Document& document, costmodel::Scenario& scenario);
 /// Returns nothing if the scenario does not have the table.
 std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform);
-std::optional<costmodel::GpuPower> read_energy(const Document& document, std::vector<Provenance>& catalogue);
+void read_energy(const Document& document, costmodel::Scenario& scenario);
 std::optional<costmodel::QualityModel> read_quality(const Document& document);
-std::optional<costmodel::Failures> read_failures(const Document& document,
-                                                 const platforms::Platform& platform);
 
 /// Removes keys of the file that an override replaces by an alternative: `--set compute.step_time=1s` on a
 /// scenario with a profile replaces the profile.

@@ -62,13 +62,13 @@ costmodel::SiteCompute read_own_compute(const Document& document, const toml::ta
   site.model = scenario.model;
   site.catalogue = model_notes;
   site.compute = read_compute(own, scenario.model, required);
-  const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&site.compute);
-  site.gpus = read_site_gpus(own, profiled == nullptr ? nullptr : &profiled->profile, site.catalogue);
+  read_site_gpus(own, site);
   add_peak(own, site);
   // A device whose power is not known draws as much as the scenario's.
   const Accelerator* accelerator = read_accelerator(own);
   const bool known_power = accelerator == nullptr || accelerator->power_w.has_value();
-  site.power = known_power ? read_energy(own, site.catalogue) : scenario.power;
+  site.power = scenario.power;
+  if (known_power) read_energy(own, site);
   return {site.compute, site.gpus, site.peak_flops, site.power, site.catalogue};
 }
 
@@ -117,7 +117,7 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
         table.refuse("name", fmt::format("\"{}\", which is {} once more", table.text("name"), names[i]),
                      "each site in one [[site]]");
       described[i] = true;
-      if (table.has("batch_share")) shares[i] = table.multiple("batch_share");
+      if (table.has("batch_share")) shares[i] = table.number("batch_share");
       any_share = any_share || table.has("batch_share");
       if (!differs) continue;
       if (!own) {

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "experiments/scenario/sections/sections.hpp"
@@ -24,27 +22,20 @@ std::optional<int> site_of(const TableReader& table, const char* key, const plat
 
 }  // namespace
 
-costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform) {
+void read_traffic(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "traffic", find_table(document, "traffic"));
-  const auto only_beside = [&](const char* key, const char* owner) {
-    if (table.has(key) && !table.has(owner))
-      table.refuse(key, fmt::format("{} without {}", key, owner),
-                   fmt::format("{} only together with {}", key, owner));
-  };
-  only_beside("data_bytes_per_token", "data_site");
-  only_beside("checkpoint_rounds", "checkpoint_site");
-  only_beside("rejoin_rounds", "rejoin_site");
-  costmodel::ExtraTraffic traffic;
+  table.only_together("data_bytes_per_token", "data_site");
+  table.only_together("checkpoint_rounds", "checkpoint_site");
+  table.only_together("rejoin_rounds", "rejoin_site");
+  table.set_members(scenario);
+  costmodel::ExtraTraffic& traffic = scenario.traffic;
+  const platforms::Platform& platform = scenario.platform;
   traffic.data_site = site_of(table, "data_site", platform);
-  traffic.data_bytes_per_token = static_cast<double>(table.count("data_bytes_per_token"));
   traffic.checkpoint_site = site_of(table, "checkpoint_site", platform);
-  traffic.checkpoint_rounds = table.count("checkpoint_rounds");
   traffic.rejoin_site = site_of(table, "rejoin_site", platform);
-  traffic.rejoin_rounds = table.count("rejoin_rounds");
   if (traffic.rejoin_site && platform.size() == 1)
     table.refuse("rejoin_site", "rejoin_site with one site",
                  "at least two sites, so that another site has the training state");
-  return traffic;
 }
 
 }  // namespace fomoe::scenario

@@ -116,13 +116,6 @@ std::string content_of(const std::string& path, const std::string& what, const s
        "a file in TOML or JSON", example_path);
 }
 
-const Key* find_key(const std::string& dotted_name) {
-  for (const Key& key : scenario_keys()) {
-    if (dotted(key.table, key.name) == dotted_name) return &key;
-  }
-  return nullptr;
-}
-
 [[noreturn]] void fail_parse(const std::string& path, const std::string& text, unsigned line,
                              const std::string& description) {
   const std::string place = fmt::format("{}:{}", path, line);

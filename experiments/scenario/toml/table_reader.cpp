@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "experiments/text/suggest.hpp"
-#include "experiments/text/units.hpp"
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/whole_file.hpp"
 
@@ -40,14 +39,6 @@ std::vector<std::string> tables_of(std::span<const Key> keys) {
   return tables;
 }
 
-Quantity quantity_of(Kind kind) {
-  if (kind == Kind::rate) return Quantity::rate;
-  if (kind == Kind::size) return Quantity::size;
-  if (kind == Kind::flop_rate) return Quantity::flop_rate;
-  if (kind == Kind::power) return Quantity::power;
-  return Quantity::duration;
-}
-
 /// Values that this program does not support, but that users who know the field are likely to try. The error
 /// message states that such a value is not available.
 const std::vector<std::string>& not_yet_available() {
@@ -62,6 +53,11 @@ std::string in_another_table(std::span<const Key> keys, const std::string& name,
       return overridden ? dotted(key.table, name) : fmt::format("{} in [{}]", name, key.table);
   }
   return "";
+}
+
+/// −1, which no key may be, if the value is not a number.
+double plain_number(const toml::node& node) {
+  return node.is_number() ? node.value<double>().value_or(-1) : -1;
 }
 
 std::string unquoted(std::string_view example) {
@@ -154,6 +150,16 @@ void TableReader::refuse(std::string_view name, const std::string& expected) con
   refuse(name, has(name) ? as_written(*node(name)) : "nothing", expected);
 }
 
+void TableReader::only_together(std::string_view key, std::string_view owner) const {
+  if (has(key) && !has(owner))
+    refuse(key, fmt::format("{} without {}", key, owner),
+           fmt::format("{} only together with {}", key, owner));
+}
+
+void TableReader::only_one_of(std::string_view key, std::string_view other) const {
+  if (has(key) && has(other)) refuse(key, fmt::format("both {} and {}", key, other), "only one of them");
+}
+
 const toml::node* TableReader::value(std::string_view name, toml::table& fallback) const {
   if (const toml::node* found = node(name)) return found;
   const Key& key = row(name);
@@ -168,9 +174,8 @@ std::int64_t TableReader::count(std::string_view name) const {
   const Key& key = row(name);
   // A user may write a count as 1.34e9, which TOML reads as a float. A number that is not whole is refused,
   // never rounded.
-  const bool is_number = found->is_integer() || found->is_floating_point();
-  const double number = is_number ? found->value<double>().value_or(-1) : -1;
-  if (!is_number || !(number >= key.min && number <= key.max) || number != std::floor(number)) {
+  const double number = plain_number(*found);
+  if (!(number >= key.min && number <= key.max) || number != std::floor(number)) {
     refuse(name, expected_value(key));
   }
   return found->is_integer() ? *found->value<std::int64_t>() : static_cast<std::int64_t>(number);
@@ -182,11 +187,10 @@ double TableReader::quantity(std::string_view name) const {
   const Key& key = row(name);
   const auto written = found->value_exact<std::string>();
   if (!written) {
-    const bool is_number = found->is_integer() || found->is_floating_point();
-    refuse(name, as_written(*found) + (is_number ? " (no unit)" : ""), expected_value(key));
+    refuse(name, as_written(*found) + (found->is_number() ? " (no unit)" : ""), expected_value(key));
   }
   try {
-    const double si = parse_quantity(*written, quantity_of(key.kind));
+    const double si = parse_quantity(*written, *quantity_of(key.kind));
     if (si == 0 && key.kind != Kind::latency)
       refuse(name, as_written(*found) + " (zero)", expected_value(key));
     return si;
@@ -194,11 +198,6 @@ double TableReader::quantity(std::string_view name) const {
     refuse(name, error.what(), expected_value(key), error.suggestion());
   }
 }
-
-double TableReader::share(std::string_view name) const {
-  return number_up_to(name, std::min(1.0, row(name).max));
-}
-double TableReader::multiple(std::string_view name) const { return number_up_to(name, row(name).max); }
 
 double TableReader::number_up_to(std::string_view name, double most) const {
   toml::table fallback;
@@ -213,8 +212,7 @@ double TableReader::number_up_to(std::string_view name, double most) const {
       refuse(name, error.what(), expected_value(key));
     }
   }
-  const bool is_number = found->is_integer() || found->is_floating_point();
-  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  const double number = plain_number(*found);
   constexpr double kLeast = 1e-30;  // a smaller share of a rate gives times that no number holds
   if (number > 0 && number < kLeast)
     refuse(name, as_written(*found) + " (below the smallest value, 1e-30)", expected_value(key));
@@ -228,8 +226,7 @@ double TableReader::number_up_to(std::string_view name, double most) const {
 double TableReader::factor(std::string_view name) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
-  const bool is_number = found->is_integer() || found->is_floating_point();
-  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  const double number = plain_number(*found);
   if (number > row(name).max)
     refuse(name, as_written(*found) + " (above the largest value, 9e15)", expected_value(row(name)));
   if (!(number >= 1)) refuse(name, expected_value(row(name)));
@@ -241,8 +238,8 @@ Money TableReader::money(std::string_view name) const {
   const toml::node* found = value(name, fallback);
   const auto written = found->value_exact<std::string>();
   if (!written) {
-    const bool is_number = found->is_integer() || found->is_floating_point();
-    refuse(name, as_written(*found) + (is_number ? " (no currency)" : ""), expected_value(row(name)));
+    refuse(name, as_written(*found) + (found->is_number() ? " (no currency)" : ""),
+           expected_value(row(name)));
   }
   try {
     return parse_money(*written);
@@ -258,6 +255,34 @@ bool TableReader::boolean(std::string_view name) const {
   return *found->value<bool>();
 }
 
+double TableReader::number(std::string_view name) const {
+  const Key& key = row(name);
+  if (key.kind == Kind::count) return static_cast<double>(count(name));
+  if (key.kind == Kind::share) return number_up_to(name, std::min(1.0, key.max));
+  if (key.kind == Kind::multiple) return number_up_to(name, key.max);
+  if (key.kind == Kind::factor) return factor(name);
+  if (key.kind == Kind::boolean) return boolean(name) ? 1 : 0;
+  if (key.kind != Kind::choice) return quantity(name);
+  const std::vector<std::string> names = key.member.names();
+  return static_cast<double>(std::find(names.begin(), names.end(), text(name)) - names.begin());
+}
+
+bool TableReader::sets(const Key& key, bool defaults) const {
+  if (key.table != name_ || key.member.has_rules) return false;
+  return has(key.name) || (defaults && (!key.fallback.empty() || key.absent.empty()));
+}
+
+void TableReader::set_members(costmodel::Scenario& scenario, bool defaults) const {
+  for (const Key& key : keys_)
+    if (key.member.set != nullptr && sets(key, defaults)) key.member.set(scenario, number(key.name));
+}
+
+void TableReader::set_members(TrainerSettings& settings) const {
+  for (const Key& key : keys_)
+    if (key.member.set_trainer != nullptr && sets(key, true))
+      key.member.set_trainer(settings, number(key.name));
+}
+
 std::string TableReader::text(std::string_view name) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
@@ -265,7 +290,7 @@ std::string TableReader::text(std::string_view name) const {
   const auto written = found->value_exact<std::string>();
   if (!written || written->empty()) refuse(name, expected_value(key));
   if (key.kind != Kind::choice) return *written;
-  const std::vector<std::string> known = choices(key);
+  const std::vector<std::string> known = key.member.names();
   if (std::find(known.begin(), known.end(), *written) == known.end()) {
     const std::string meant = nearest(*written, known);
     const auto& planned = not_yet_available();

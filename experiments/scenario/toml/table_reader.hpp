@@ -10,7 +10,6 @@
 
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/toml/document.hpp"
-#include "experiments/text/units.hpp"
 
 namespace fomoe::scenario {
 
@@ -30,12 +29,10 @@ class TableReader {
   /// A count that a Scenario stores as an int. The bounds in the key's row ensure that the count fits an int.
   [[nodiscard]] int small_count(std::string_view name) const { return static_cast<int>(count(name)); }
   [[nodiscard]] double quantity(std::string_view name) const;  // in SI units
-  /// A number above 0 and at most 1, or at most the row's `max` if `max` is smaller than 1.
-  [[nodiscard]] double share(std::string_view name) const;
-  [[nodiscard]] double factor(std::string_view name) const;  // at least 1
   [[nodiscard]] Money money(std::string_view name) const;
-  [[nodiscard]] double multiple(std::string_view name) const;  // above 0, at most the row's max
   [[nodiscard]] bool boolean(std::string_view name) const;
+  /// A number of any kind in SI units, a flag as 0 or 1, a choice as the index of its name.
+  [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name) const;                // also for Kind::choice
   [[nodiscard]] std::vector<std::string> words(std::string_view name) const;  // empty if the key is absent
   /// A list of names, written "a, b" or ["a", "b"].
@@ -45,6 +42,17 @@ class TableReader {
   /// there is no file, or no folder if `folder` is set.
   [[nodiscard]] std::string file(std::string_view name, bool folder = false) const;
 
+  /// Sets the members of the scenario whose keys no rule joins with others: to the value in the table, or to
+  /// the default. Without `defaults`, absent keys leave their members as they are. Throws if a required key
+  /// is absent.
+  void set_members(costmodel::Scenario& scenario, bool defaults = true) const;
+  void set_members(TrainerSettings& settings) const;
+
+  /// Refuses `key` if the table has it without `owner`.
+  void only_together(std::string_view key, std::string_view owner) const;
+  /// Refuses `key` if the table has both keys.
+  void only_one_of(std::string_view key, std::string_view other) const;
+
   [[nodiscard]] std::string place(std::string_view name) const;
   /// Throws the error "got … as written; expected …" at the key.
   [[noreturn]] void refuse(std::string_view name, const std::string& expected) const;
@@ -52,7 +60,11 @@ class TableReader {
                            const std::string& suggestion = "") const;
 
  private:
+  /// Whether set_members() sets the member of a key.
+  [[nodiscard]] bool sets(const Key& key, bool defaults) const;
+  /// A number above 0 and at most `most`, or a percentage.
   [[nodiscard]] double number_up_to(std::string_view name, double most) const;
+  [[nodiscard]] double factor(std::string_view name) const;  // at least 1
   [[nodiscard]] const Key& row(std::string_view name) const;
   [[nodiscard]] const toml::node* node(std::string_view name) const;
   [[nodiscard]] std::string example(const Key& key) const;

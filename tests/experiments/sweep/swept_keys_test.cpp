@@ -1,7 +1,5 @@
 // Each key that a sweep sets in the scenario gives what the reader gives, to the bit, resolved from the first
 // stage that reads the key.
-#include "experiments/sweep/swept_keys.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,6 +27,7 @@ namespace {
 
 using costmodel::Resolved;
 using costmodel::Scenario;
+using scenario::dotted;
 using Words = std::vector<std::string>;
 
 const std::string kScenarios = tests::source_dir() + "/experiments/scenarios/";
@@ -99,10 +98,7 @@ std::vector<Base> bases() {
   return list;
 }
 
-std::string dotted(const scenario::Key& key) {
-  const std::string name(key.name);
-  return key.table.empty() ? name : std::string(key.table) + '.' + name;
-}
+bool is_swept(const scenario::Key& key) { return scenario::is_number(key.kind) && key.member.set != nullptr; }
 
 /// The example of the key, and values around it.
 std::vector<double> values_of(const scenario::Key& key) {
@@ -135,45 +131,40 @@ TEST_CASE("each swept key, set and resolved from its first stage, gives what a f
     const std::optional<Scenario> plain = read(file, overrides, "");
     if (!plain) continue;
     const Resolved resolved_plain = costmodel::resolve(*plain);
-    for (const sweep::SweptKey& swept : sweep::swept_keys()) {
-      if (strategy_only && !swept.key.starts_with("strategy.")) continue;
-      const auto keys = scenario::scenario_keys();
-      const auto key =
-          std::find_if(keys.begin(), keys.end(), [&](const auto& row) { return dotted(row) == swept.key; });
-      REQUIRE(key != keys.end());
+    for (const scenario::Key& key : scenario::scenario_keys()) {
+      if (!is_swept(key) || (strategy_only && !key.table.starts_with("strategy"))) continue;
       // A key that displaces others, such as step_time, is only compared where the base has it.
-      const std::vector<double> values = values_of(*key);
-      const std::optional<Scenario> base = read(file, overrides, assignment(*key, values.front()));
+      const std::vector<double> values = values_of(key);
+      const std::optional<Scenario> base = read(file, overrides, assignment(key, values.front()));
       if (!base) continue;
       const Resolved first = costmodel::resolve(*base);
       for (const double value : values) {
-        CAPTURE(assignment(*key, value));
-        const std::optional<Scenario> fresh = read(file, overrides, assignment(*key, value));
+        CAPTURE(assignment(key, value));
+        const std::optional<Scenario> fresh = read(file, overrides, assignment(key, value));
         if (!fresh) continue;
         Scenario scenario = *base;
-        if (!swept.neutral.empty()) {
-          const auto neutral =
-              read(file, overrides, std::string(swept.key) + '=' + std::string(swept.neutral));
+        if (!key.member.neutral.empty()) {
+          const auto neutral = read(file, overrides, dotted(key) + '=' + std::string(key.member.neutral));
           REQUIRE(neutral);
           scenario = *neutral;
         }
-        if (!swept.set(scenario, value)) continue;
+        if (!key.member.set(scenario, value)) continue;
         // Defaults that follow from others are the sweep's business (closed_form_rows.cpp).
         if (scenario.strategy.expert_overlap != fresh->strategy.expert_overlap ||
             scenario.strategy.fragments != fresh->strategy.fragments)
           continue;
         if (scenario.gpus.count != fresh->gpus.count) continue;  // follows from the degrees
         Resolved resolved = first;
-        costmodel::resolve(scenario, swept.stage, resolved);
+        costmodel::resolve(scenario, key.stage, resolved);
         const bool equal = numbers_of(scenario, resolved) == numbers_of(*fresh, costmodel::resolve(*fresh));
         CHECK(equal);
-        ++compared[std::string(swept.key)];
+        ++compared[dotted(key)];
       }
     }
   }
-  for (const sweep::SweptKey& swept : sweep::swept_keys()) {
-    CAPTURE(swept.key);
-    CHECK(compared[std::string(swept.key)] >= 2);
+  for (const scenario::Key& key : scenario::scenario_keys()) {
+    CAPTURE(dotted(key));
+    if (is_swept(key)) CHECK(compared[dotted(key)] >= 2);
   }
 }
 
@@ -189,9 +180,6 @@ TEST_CASE("every numeric key of the closed form is set without the reader, apart
     if (!scenario::is_number(key.kind) || key.table == "trainer") continue;
     const std::string name = dotted(key);
     CAPTURE(name);
-    const auto swept = sweep::swept_keys();
-    const bool is_swept =
-        std::any_of(swept.begin(), swept.end(), [&](const auto& row) { return row.key == name; });
-    CHECK(is_swept != read_anew.contains(name));
+    CHECK(is_swept(key) != read_anew.contains(name));
   }
 }

@@ -1,9 +1,10 @@
 // Tests the windows of Reno, CUBIC and BBR with acknowledgements by hand.
+#include "sim/tcp/congestion_window.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "sim/tcp/congestion_window.hpp"
 #include "sim/tcp/hystart.hpp"
 
 using namespace fomoe::sim;
@@ -21,8 +22,7 @@ struct Sender {
   /// less makes the round trip longer.
   void round_trip(double bytes_per_s = 1e18) {
     double window = control.window_bytes();
-    if (control.paces())
-      window = std::min(window, kRoundTrip_s * control.pace_bytes_per_s(kRoundTrip_s));
+    if (control.paces()) window = std::min(window, kRoundTrip_s * control.pace_bytes_per_s(kRoundTrip_s));
     const double begin_s = now_s, round_trip_s = std::max(kRoundTrip_s, window / bytes_per_s);
     const auto count = static_cast<int>(window / (2 * kSegment_bytes));
     const double before = acknowledged;

@@ -1,9 +1,9 @@
 // Tests one connection without a network: its send buffer, its window, and what it tells of messages.
+#include "sim/tcp/connection.hpp"
+
 #include <doctest/doctest.h>
 
 #include <vector>
-
-#include "sim/tcp/connection.hpp"
 
 using namespace fomoe::sim;
 
@@ -15,9 +15,7 @@ struct Heard : PartEvents {
   void delivered(double at_s) override { delivered_s = at_s; }
 };
 
-Connection reno(SocketBuffers buffers = {}) {
-  return {make_reno(10 * kSegment_bytes, false), buffers, 0.1};
-}
+Connection reno(SocketBuffers buffers = {}) { return {make_reno(10 * kSegment_bytes, false), buffers, 0.1}; }
 
 /// Sends all that may leave now.
 std::vector<Burst> send_all(Connection& connection, double now_s) {

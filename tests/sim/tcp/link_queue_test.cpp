@@ -1,7 +1,7 @@
 // Tests the queue of a link by hand.
-#include <doctest/doctest.h>
-
 #include "sim/tcp/link_queue.hpp"
+
+#include <doctest/doctest.h>
 
 using fomoe::sim::LinkQueue;
 
@@ -26,8 +26,8 @@ TEST_CASE("a queue: what finds no room is lost") {
 TEST_CASE("a queue: what waits leaves at the new rate, and nothing leaves while the link is down") {
   LinkQueue link(1000);
   link.pass(0, 1000);
-  link.set_rate(0.5, 250);               // 500 bytes wait
-  CHECK(link.pass(0.5, 250) == 3.5);     // 2 s for them, and 1 s
+  link.set_rate(0.5, 250);            // 500 bytes wait
+  CHECK(link.pass(0.5, 250) == 3.5);  // 2 s for them, and 1 s
   link.set_rate(3.5, 0);
   CHECK(link.down());
   link.set_rate(10, 1000);
