@@ -1,0 +1,112 @@
+"""Encodes values as bytes and decodes them, as fomoe-train does (trainer/comm/wire_codec.hpp, trainer/kernels/codec/codec_row.hpp).
+
+    fp32 bf16 fp16 fp8   the values, rounded to nearest
+    int8 int4 int2       codes of b bits: q = round(x·(2^(b−1) − 1)/max|x|), halves away from zero, where the maximum is taken over
+                         each block of `block_elements` values; after all codes follows the fp32 max|x| of each block
+
+Every operation is rounded to fp32 separately and in the order of the C++ code, so that both give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .. import InputError
+
+_PLAIN = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}
+_BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "int2": 2}
+
+
+class Codec:
+    """One wire format of a plan. Raises InputError for a format that is not executed: top-k, entropy coding, int32."""
+
+    def __init__(self, format: Mapping[str, Any]) -> None:
+        kind = format["type"]
+        if format.get("kept_share", 1) < 1:
+            raise InputError(f"strategy.compression: got top-k, which keeps {format['kept_share']:g} of the values; expected no compression with "
+                             "fomoe.torch; for example a scenario without [strategy.compression], or fomoe-train")
+        if kind not in _BITS or (kind in _PLAIN and format.get("block_elements", 0)):
+            raise InputError(f"strategy.payload_dtype: got {kind}; expected one of {', '.join(_BITS)}; for example \"bf16\"")
+        self.bits = _BITS[kind]
+        self.plain = _PLAIN.get(kind)
+        self.block = int(format.get("block_elements", 0))
+
+    @property
+    def lossy(self) -> bool:
+        """Whether what is lost is sent with the next payload (error feedback), as fomoe-train does for formats with scales."""
+        return self.block > 0
+
+    def bytes(self, elements: int) -> int:
+        bits = elements * self.bits
+        if self.block:
+            bits += -(-elements // self.block) * 32
+        return (bits + 7) // 8
+
+    def encode(self, values: torch.Tensor) -> torch.Tensor:
+        """values [n], floating point, on any device -> uint8 [bytes(n)] on that device."""
+        if self.plain is not None:
+            return values.to(self.plain).contiguous().view(torch.uint8)
+        return self._encode_blocks(values.to(torch.float32).contiguous())
+
+    def decode(self, data: torch.Tensor, elements: int, like: torch.Tensor) -> torch.Tensor:
+        """uint8 [bytes(elements)] -> [elements] of the dtype and device of `like`."""
+        data = data.to(like.device)
+        if self.plain is not None:
+            return data.clone().view(self.plain).to(like.dtype)
+        return self._decode_blocks(data, elements).to(like.dtype)
+
+    def round_trip(self, values: torch.Tensor) -> torch.Tensor:
+        """What a receiver reads."""
+        if self.plain is not None:
+            return values.to(self.plain).to(values.dtype)
+        return self.decode(self.encode(values), values.numel(), values)
+
+    @property
+    def _largest(self) -> int:
+        return (1 << (self.bits - 1)) - 1
+
+    def _padded(self, x: torch.Tensor) -> torch.Tensor:
+        """[n] -> [blocks, block], zeros at the end."""
+        missing = -x.numel() % self.block
+        return torch.nn.functional.pad(x, (0, missing)).view(-1, self.block)
+
+    def _encode_blocks(self, x: torch.Tensor) -> torch.Tensor:
+        if x.numel() == 0:
+            return torch.empty(0, dtype=torch.uint8, device=x.device)
+        blocks = self._padded(x)
+        magnitude = blocks.abs()
+        scale = torch.where(magnitude.isnan(), torch.zeros_like(magnitude), magnitude).amax(1, keepdim=True)
+        q = blocks / scale * float(self._largest)
+        down = q.trunc()
+        # std::lround: halves go away from zero. The difference is exact, since |q| is small.
+        code = torch.where((q - down).abs() >= 0.5, down + q.sign(), down)
+        code = torch.where(code.isnan() | (scale <= 0), torch.zeros_like(code), code)
+        shifted = (code.to(torch.int32) + (1 << (self.bits - 1))).flatten()[: x.numel()].to(torch.uint8)
+        return torch.cat([self._packed(shifted), scale.flatten().view(torch.uint8)])
+
+    def _packed(self, codes: torch.Tensor) -> torch.Tensor:
+        """Codes of `bits` bits in bytes, the first code in the lowest bits."""
+        per_byte = 8 // self.bits
+        if per_byte == 1:
+            return codes
+        parts = torch.nn.functional.pad(codes, (0, -codes.numel() % per_byte)).view(-1, per_byte)
+        out = torch.zeros(parts.shape[0], dtype=torch.uint8, device=codes.device)
+        for place in range(per_byte):
+            out |= parts[:, place] << (place * self.bits)
+        return out
+
+    def _decode_blocks(self, data: torch.Tensor, elements: int) -> torch.Tensor:
+        if elements == 0:
+            return torch.empty(0, dtype=torch.float32, device=data.device)
+        code_bytes = (elements * self.bits + 7) // 8
+        scale = data[code_bytes:].clone().view(torch.float32)
+        codes = data[:code_bytes]
+        if self.bits < 8:
+            mask = (1 << self.bits) - 1
+            codes = torch.stack([(codes >> (place * self.bits)) & mask for place in range(8 // self.bits)], 1).flatten()[:elements]
+        q = codes.to(torch.int32) - (1 << (self.bits - 1))
+        values = q.to(torch.float32) / float(self._largest)
+        return (self._padded(values) * scale[:, None]).flatten()[:elements]
