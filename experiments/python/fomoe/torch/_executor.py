@@ -376,7 +376,9 @@ class Plan:
                 if self.node in after[key] and self.node in before[key]:
                     self._worker.write(payload, Codec(payload.format).round_trip(self._worker.read(payload)), self._steps)
         for payload, values in run.results:
-            self._worker.write(payload, values, self._steps)
+            group = self._plan.groups[payload.groups[0]]
+            if self.node in after[group.layers[0], group.experts[0]]:
+                self._worker.write(payload, values, self._steps)
         if "outer_moment1" not in contents:
             self._experts.reset_outer_state(moved)
         if any(self.node in exchange.nodes for exchange in op.exchanges):

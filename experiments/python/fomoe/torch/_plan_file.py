@@ -210,14 +210,16 @@ class TrafficPlan:
         return None
 
     def _derived(self, index: int) -> Owners:
-        """From the exchanges in which owners average an expert; after the last round, from its migrations."""
+        """From the exchanges in which owners average an expert. After the last round no exchange tells the owners, and nobody trains: they
+        stay as they were."""
+        if index == self.rounds:
+            return self.owners(index - 1)
         owners: dict[int, set[int]] = {}
-        last = index == self.rounds
-        for op in self.ops(index - 1 if last else index):
+        for op in self.ops(index):
             for exchange in op.exchanges:
                 for payload in exchange.payloads:
                     for group in payload.groups:
-                        if self.groups[group].of_experts() and (last or not op.migrates):
+                        if self.groups[group].of_experts() and not op.migrates:
                             owners.setdefault(group, set()).update(exchange.nodes)
         out: Owners = {}
         for key, group in self._expert_groups().items():
