@@ -61,7 +61,8 @@ def train_twin(case, folder, rank):
 
 
 def train_transformer(case, folder, rank):
-    """A tiny mixture of the library transformers; saves its state after `save_after` steps and dies after `die_after`."""
+    """A tiny mixture of the library transformers; saves its state after `save_after` steps, and is killed after
+    `die_after` or left after `stop_after`."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
@@ -92,6 +93,8 @@ def train_transformer(case, folder, rank):
             dist.barrier()
         if plan.steps_done == case.get("die_after") and rank == 1:
             os.kill(os.getpid(), 9)
+        if plan.steps_done == case.get("stop_after"):
+            return
     torch.save({"weights": {key: values.detach() for key, values in model.named_parameters()}, "foreign": foreign}, folder / f"{name}.{rank}.pt")
 
 

@@ -172,12 +172,25 @@ class Names:
 
     # ---- groups ----
 
-    def _in_layers(self, one: Named, group: Group, layers: int) -> bool:
-        if one.kind in ("embedding", "unembedding"):
-            return True
-        if one.layer < 0:  # the first layer has what is before all layers, such as an embedding's norm; the last layer what is after them
-            return group.layers[0] == 0 if self._before_layers(one) else group.layers[1] == layers
-        return group.layers[0] <= one.layer < group.layers[1]
+    def _outside(self, kind: str, group: Group, layers: int) -> dict[int, Slice]:
+        """Slices of parameters that belong to no layer, such as the final norm. They are one list, of which the plan gives the first half
+        to the first layer and the rest to the last one (costmodel/plan/building_blocks.cpp): half of a norm if there is only one."""
+        indices = [index for index in self._order if self.all[index].kind not in ("embedding", "unembedding") and self.all[index].layer < 0]
+        total = sum(self.all[index].parameter.numel() for index in indices)
+        begin = 0 if group.layers[0] == 0 else total // 2
+        end = total if group.layers[1] == layers else total // 2
+        out, at = {}, 0
+        for index in indices:
+            one, size = self.all[index], self.all[index].parameter.numel()
+            first, last = max(begin - at, 0), min(end - at, size)
+            at += size
+            if first >= last or one.kind != kind or (group.layers[0] > 0 and group.layers[1] < layers):
+                continue
+            if last - first < size and one.parameter.dim() != 1:
+                raise InputError(f"model: got {one.name}, which belongs to no layer, and of which the plan sends {last - first} elements with the "
+                                 f"{group.text()}; expected whole layers; for example strategy.fragments = 1")
+            out[index] = Slice(index) if last - first == size else Slice(index, 0, first, last)
+        return out
 
     @staticmethod
     def _before_layers(one: Named) -> bool:
@@ -189,11 +202,15 @@ class Names:
         out: list[Slice] = []
         elements, names = 0, []
         for kind in group.classes:
+            outside = self._outside(kind, group, layers)
             for index in self._order:
                 one = self.all[index]
-                if one.kind != kind or not self._in_layers(one, group, layers):
+                if one.kind != kind:
                     continue
-                found = self._slice(index, one, group, local)
+                if kind in ("embedding", "unembedding") or group.layers[0] <= one.layer < group.layers[1]:
+                    found = self._slice(index, one, group, local)
+                else:
+                    found = outside.get(index)
                 if found is None:
                     continue
                 out.append(found)
