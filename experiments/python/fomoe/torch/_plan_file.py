@@ -122,7 +122,9 @@ class TrafficPlan:
         self._stand_ins = self._missing(json["classes"])
         self._placements: dict[int, Owners] | None = None
         if "placements" in json:
-            self._placements = self._written(json["placements"])
+            written = self._written(json["placements"])
+            if any(len(nodes) < len(self.nodes) for owners in written.values() for nodes in owners.values()):
+                self._placements = written
         elif self._placed():
             self._placements = {}
 
