@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments/twin"))
 import twin  # noqa: E402
 
+FOMOE = os.environ.get("FOMOE", str(ROOT / "build/release/bin/fomoe"))
 TRAIN = pathlib.Path(os.environ.get("FOMOE_TRAIN", ROOT / "build/release/bin/fomoe-train"))
 pytestmark = pytest.mark.skipif(not TRAIN.exists(), reason=f"{TRAIN} was not built")
 
@@ -46,6 +47,7 @@ CASES = [
     ("fomoe-random-weights", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random", "reshuffle_rounds": 2}, "weights"),
     ("fomoe-random-momentum", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random", "reshuffle_rounds": 2,
                                    "outer_state_on_migration": "transfer", "payload_dtype": "int8", "parameter_dtype": "bf16"}, "weights"),
+    ("fomoe-one-owner", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 1, "placement": "fixed"}, "weights"),
     ("fomoe-random", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random"}, ""),
     ("fomoe-random-int8", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random", "payload_dtype": "int8"}, ""),
 ]
@@ -56,6 +58,17 @@ STEPLESS = ("fomoe-random-weights", "fomoe-random-momentum")
 def train(folder, scenario_file, *options):
     done = subprocess.run([str(TRAIN), "run", str(scenario_file), "--in-turn", "--threads", "1", *options], capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
+
+
+def plan_with_owners(folder, name):
+    """The plan's file with the owners of experts of one owner each, also if the program does not write them yet: consecutive blocks."""
+    subprocess.run([FOMOE, "simulate", f"{name}.json", "--rounds", "all", "--write-plan", f"{name}.plan.json"], check=True, capture_output=True, cwd=folder)
+    plan = json.loads((folder / f"{name}.plan.json").read_text())
+    blocks = [[[expert // (MODEL["experts"] // SITES)] for expert in range(MODEL["experts"])] for _ in range(MODEL["layers"])]
+    owners = [{"rounds": list(range(4)), "owners": blocks}]
+    assert plan.setdefault("placements", owners) == owners
+    (folder / f"{name}.plan.json").write_text(json.dumps(plan))
+    return str(folder / f"{name}.plan.json")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +94,8 @@ def trained(tmp_path_factory):
         checkpoints = [] if compared == "losses" else ["--checkpoints", f"{name}.ckpt"]
         train(folder, f"{name}.json", *checkpoints, "--output", f"{name}.trainer.json")
         cases.append({"kind": "twin", "name": name, "scenario": str(folder / f"{name}.json"), "weights": str(folder / "weights"), "learning_rate": RATE, "inner": inner,
-                      "texts": [text.tolist() for text in texts], "sequences": SEQUENCES, "held": strategy["method"] == "fomoe"})
+                      "texts": [text.tolist() for text in texts], "sequences": SEQUENCES, "held": strategy["method"] == "fomoe",
+                      "plan": plan_with_owners(folder, name) if strategy.get("expert_overlap") == 1 else None})
     succeed(folder, cases, SITES)
     return folder
 

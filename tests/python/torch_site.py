@@ -13,9 +13,8 @@ import torch.distributed as dist
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments/twin"))
-import twin  # noqa: E402
-
 import fomoe.torch  # noqa: E402
+import twin  # noqa: E402
 
 TWIN_EXPERTS = ["layers.{layer}.up", "layers.{layer}.down"]
 

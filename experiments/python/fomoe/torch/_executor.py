@@ -26,7 +26,7 @@ from ._plan_file import STEP_WORK, Op, Payload, TrafficPlan
 from ._report import Observation, measured_report, peak_memory_bytes
 from ._scenario import Answered, ask
 from ._sites import Sites, agree, digest
-from ._transport import Transport, TransferRun
+from ._transport import TransferRun, Transport
 from ._worker import Worker
 
 

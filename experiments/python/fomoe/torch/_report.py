@@ -126,12 +126,16 @@ def measured_report(answered: Answered, plan: TrafficPlan, seen: list[Observatio
     return report
 
 
+_IN_LOOP = ("fomoe.torch executed the plan in the user's own training loop; what this loop did between its steps counts as computation, unless it was in "
+            "plan.pause()")
+_LINKS = ("the run used the real connections between its processes, not the scenario's links; link_busy_share compares the measured bytes with the "
+          "scenario's links")
+
+
 def _notes(plan: TrafficPlan, first_round: int) -> list[str]:
-    notes = [*plan.notes, "fomoe.torch executed the plan in the user's own training loop; what this loop did between its steps counts as computation, unless "
-             "it was in plan.pause()"]
+    notes = [*plan.notes, _IN_LOOP]
     if any(op.work == "backward" for ops in plan.described() for op in ops):
         notes.append("transfers that the plan lets overlap with the backward pass began after it")
     if first_round > 0:
         notes.append(f"the run resumed after round {first_round}; times, bytes and tokens cover only the later rounds")
-    return [*notes, "the run used the real connections between its processes, not the scenario's links; link_busy_share compares the measured bytes with "
-            "the scenario's links"]
+    return [*notes, _LINKS]
