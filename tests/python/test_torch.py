@@ -257,6 +257,20 @@ def test_patterns_of_names(pattern, name, expected):
         assert found[key] == value
 
 
+@pytest.mark.parametrize("name,kind,layer", [
+    ("tok_embeddings.weight", "embedding", -1), ("layers.1.attention.wq.weight", "attention", 1), ("layers.1.attention_norm.weight", "norm", 1),
+    ("layers.1.moe.experts.w1", "expert", 1), ("layers.1.moe.shared_experts.w1", "attention", 1), ("layers.1.moe.router.gate.weight", "router", 1),
+    ("norm.weight", "norm", -1), ("output.weight", "embedding", -1), ("layers.1.output.weight", "attention", 1)])
+def test_parameters_of_torchtitan_have_their_classes(name, kind, layer):
+    """Its names, without the library. Two layers of four experts; the unembedding goes with the embedding unless the plan sends it alone."""
+    model = torch.nn.Module()
+    model.named_parameters = lambda: [("layers.0.moe.experts.w1", torch.nn.Parameter(torch.ones(4, 2, 2))),
+                                      ("layers.1.moe.experts.w2", torch.nn.Parameter(torch.ones(4, 2, 2))), (name, torch.nn.Parameter(torch.ones(4, 3)))]
+    groups = [_plan_file.Group(("router", "expert"), (at, at + 1), (expert, expert + 1), 1) for at in range(2) for expert in range(4)]
+    one = _groups.Names(model, groups, None, None).all[-1]
+    assert (one.kind, one.layer) == (kind, layer)
+
+
 # ---- messages ----
 
 

@@ -32,6 +32,7 @@ TRAINER = {"learning_rate": RATE, "rate_transfer": "none", "device": "cpu", "dty
 # name, steps, keys of [strategy], what is compared beside the bytes: weights; losses if fomoe-train writes no checkpoints; or nothing
 CASES = [
     ("ddp", 4, {"method": "ddp"}, "weights"),
+    ("ddp-unequal", 4, {"method": "ddp"}, "weights"),
     ("ddp-buckets-ring", 4, {"method": "ddp", "fragments": 2, "collective": "ring", "bucket_bytes": "100kB"}, "weights"),
     ("diloco-bf16", 12, {"method": "diloco", "local_steps": 4, "payload_dtype": "bf16"}, "weights"),
     ("diloco-int8-ring", 10, {"method": "diloco", "local_steps": 4, "payload_dtype": "int8", "collective": "ring"}, "weights"),
@@ -90,6 +91,9 @@ def trained(tmp_path_factory):
         inner = {"beta1": 1e-9, "beta2": 1e-9, "epsilon": 1e-3} if name in STEPLESS else {"beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8}
         trainer = {**TRAINER, **inner, "data": str(folder / "data"), "initial_weights": str(folder / "weights")}
         document = scenario(MODEL, steps, sequences=SEQUENCES, trainer=trainer, **strategy)
+        if name == "ddp-unequal":  # the second site has half of the batch, so that its gradients weigh as much as those of both others
+            document["site"] = [{"name": "site-1", "batch_share": 2}]
+            document["workload"] = {"tokens": float(steps * 8 * LENGTH), "global_batch_sequences": 8}
         (folder / f"{name}.json").write_text(json.dumps(document))
         checkpoints = [] if compared == "losses" else ["--checkpoints", f"{name}.ckpt"]
         train(folder, f"{name}.json", *checkpoints, "--output", f"{name}.trainer.json")

@@ -19,6 +19,7 @@ import torch
 
 from .. import InputError, Scenario
 from ._codec import Codec
+from ._collectives import make_run
 from ._experts import Experts
 from ._flights import Flights, Which
 from ._groups import Names, Slice, local_experts
@@ -62,7 +63,7 @@ class Plan:
                  router: str | Iterable[str] | None = None, group: Any = None, report: str | os.PathLike | None = None,
                  plan_file: str | os.PathLike | None = None) -> None:
         self._answered: Answered = ask(scenario, plan_file)
-        self._plan = TrafficPlan(self._answered.plan)
+        self._plan, self._digest = TrafficPlan(self._answered.plan), digest(self._answered.plan)
         strategy = self._answered.report["scenario"]["strategy"]
         if strategy.get("granularity") == "tensor":
             raise InputError('strategy.granularity: got "tensor"; expected "flat" with fomoe.torch, or buckets; for example strategy.bucket_bytes = "25MB"')
@@ -93,7 +94,7 @@ class Plan:
         self._seen = Observation(self.node)
         self._report = pathlib.Path(report) if report is not None else None
         self._started_at = datetime.datetime.now(datetime.timezone.utc)
-        self._wants_report = agree(self._sites, self._answered.plan, self._plan, names, self._report is not None)
+        self._wants_report = agree(self._sites, self._digest, self._plan, names, self._report is not None)
         optimizer.register_step_pre_hook(self._hook)
         self._sites.barrier()
         self._zero_s = time.perf_counter()
@@ -161,7 +162,7 @@ class Plan:
     def state_dict(self) -> dict[str, Any]:
         """The state of this site's part of the plan, for torch.save beside those of the model and the optimiser, after any plan.step()."""
         tables = {name: [tensor.clone() for tensor in tensors] for name, tensors in self._worker.tables().items()}
-        return {"schema": "fomoe.torch-state/1", "plan": digest(self._answered.plan), "node": self.node, "round": self._round, "op": self._op, "left": self._left,
+        return {"schema": "fomoe.torch-state/1", "plan": self._digest, "node": self.node, "round": self._round, "op": self._op, "left": self._left,
                 "started": list(self._started), "done": list(self._done), "steps": self._steps, "placement": self._placement, "wait": self._wait,
                 "channels": dict(self._channels), "read_at": list(self._read_at.items()), "worker": tables, "flights": self._flights.state(),
                 "averages": [(part.index, part.dim, part.begin, part.end, values) for part, values in self._worker.averages]}
@@ -169,8 +170,8 @@ class Plan:
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a state. Load the states of the model and the optimiser too. Every site must load the state after the same step."""
-        if state.get("schema") != "fomoe.torch-state/1" or state["plan"] != digest(self._answered.plan) or state["node"] != self.node:
-            got = f"site {state['node']} of another plan" if state.get("plan") != digest(self._answered.plan) else f"the state of site {state['node']}"
+        if state.get("schema") != "fomoe.torch-state/1" or state["plan"] != self._digest or state["node"] != self.node:
+            got = f"site {state['node']} of another plan" if state.get("plan") != self._digest else f"the state of site {state['node']}"
             raise InputError(f"load_state_dict: got {got}; expected the state of site {self.node} with the same scenario and seed; for example the file "
                              "that this rank saved")
         for name, tensors in self._worker.tables().items():
@@ -189,7 +190,7 @@ class Plan:
                              "that all sites have")
         self._first_round, self._first_step, self._gradients_ready = self._round, self._steps, False
         self._seen = Observation(self.node)
-        self._transport.sent, self._transport.received = {}, {}
+        self._transport.sent = {}
         self._sites.barrier()
         self._zero_s, self._op_start_s = time.perf_counter(), 0.0
 
@@ -209,8 +210,7 @@ class Plan:
                         if op.pattern == "point_to_point" and payload.traffic != "migration":
                             raise InputError(f'plan: operation "{op.name}": got a message between two sites that a pass of the model waits for; expected averages; '
                                              'for example strategy.method = "diloco"')
-                    if self.node in exchange.nodes:  # refuses a pattern or a format that is not executed
-                        TransferRun(op, 0, Transport(self.node, 1, None, torch.device("cpu")), 0, torch.empty(0), 0, {})
+                        make_run(op.pattern, op.collective, len(exchange.nodes), 0, 0, Codec(payload.format), torch.empty(0))  # or it is refused
 
     def _check_groups(self) -> None:
         seen = set()
@@ -389,7 +389,7 @@ class Plan:
         for which in list(self._flights.under_way):
             self._settle(which)
         self._flights.close()
-        self._seen.sent, self._seen.received = self._transport.sent, self._transport.received
+        self._seen.sent = self._transport.sent
         self._seen.memory_bytes = peak_memory_bytes(self._device)
         seen = self._sites.gathered(self._seen) if self._wants_report else []
         self._sites.close()

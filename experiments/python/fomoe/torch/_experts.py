@@ -85,7 +85,7 @@ class Experts:
                                  "strategy.skip_token = false")
 
     def _mask_routers(self, model: torch.nn.Module) -> None:
-        buffers = [name for name, _ in model.named_buffers() if name.endswith("e_score_correction_bias")]
+        buffers = [name for name, _ in model.named_buffers() if name.endswith(("e_score_correction_bias", "expert_bias"))]
         if buffers:
             raise InputError(f"router: got {buffers[0]}, which is added to the scores after they have been masked; expected a router without it, or "
                              "skip-token; for example strategy.skip_token = true")

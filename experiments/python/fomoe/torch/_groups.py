@@ -128,9 +128,9 @@ class Names:
             return Named(name, parameter, "expert", layer, dim=0)
         if any(pattern.search(name) for pattern in self._router) or (not self._router and self._looks_like_router(name, parameter, layer)):
             return Named(name, parameter, "attention" if self.opaque else "router", layer, dim=self._router_dim(name, parameter, layer), routes=True)
-        if _HEAD.search(name):
+        if _HEAD.search(name) and layer < 0:
             return Named(name, parameter, "unembedding" if self.with_head else "embedding")
-        if _EMBEDDING.search(name) and parameter.dim() > 1:
+        if _EMBEDDING.search(name) and parameter.dim() > 1 and layer < 0:
             return Named(name, parameter, "embedding")
         if _NORM.search(name):
             return Named(name, parameter, "norm", layer)

@@ -22,12 +22,11 @@ _LISTED_ROUNDS = 10_000
 
 @dataclasses.dataclass
 class Observation:
-    """What one site saw. intervals: (operation, round, activity, start, end); sent, received: (node, traffic class) -> bytes."""
+    """What one site saw. intervals: (operation, round, activity, start, end); sent: (receiving node, traffic class) -> bytes."""
 
     node: int
     intervals: list[tuple[int, int, str, float, float]] = dataclasses.field(default_factory=list)
     sent: dict[tuple[int, str], int] = dataclasses.field(default_factory=dict)
-    received: dict[tuple[int, str], int] = dataclasses.field(default_factory=dict)
     memory_bytes: int = 0
     upkeep_s: float = 0.0
 

@@ -27,7 +27,7 @@ def run_fomoe(*arguments: str) -> str:
     """What the program prints to standard output. Raises InputError with its message if it refuses."""
     done = subprocess.run([str(PROGRAM), *arguments], capture_output=True, text=True)
     if done.returncode != 0:
-        raise InputError(done.stderr.strip().removeprefix("fomoe: ") if hasattr(str, "removeprefix") else done.stderr.strip())
+        raise InputError(done.stderr.strip().removeprefix("fomoe: "))
     return done.stdout
 
 

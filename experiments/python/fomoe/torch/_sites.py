@@ -68,10 +68,10 @@ def checksum(tensor: torch.Tensor) -> int:
     return total
 
 
-def agree(sites: Sites, plan: Any, traffic: TrafficPlan, names: Names, wants_report: bool) -> bool:
-    """Whether some site wants a report. Raises InputError, naming what differs, at every site: averages of different models would be none."""
+def agree(sites: Sites, plan: str, traffic: TrafficPlan, names: Names, wants_report: bool) -> bool:
+    """Whether some site wants a report. plan: digest of the plan. Raises InputError, naming what differs, at every site: averages of different models would be none."""
     whole = [one for one in names.all if one.kind not in ("expert", "router") or not traffic.placed]
-    own = {"plan": digest(plan), "weights": {one.name: checksum(one.parameter) for one in whole}, "report": wants_report}
+    own = {"plan": plan, "weights": {one.name: checksum(one.parameter) for one in whole}, "report": wants_report}
     everywhere = sites.gathered(own)
     first = everywhere[0]
     for node, other in enumerate(everywhere):

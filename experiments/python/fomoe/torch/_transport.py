@@ -29,7 +29,6 @@ class Transport:
         self.concurrent = self.backend in ("gloo", "none")
         self.device = device if self.backend == "nccl" else torch.device("cpu")
         self.sent: dict[tuple[int, str], int] = {}  # (receiver, traffic class) -> bytes
-        self.received: dict[tuple[int, str], int] = {}
 
     def rank(self, node: int) -> int:
         return dist.get_global_rank(self.group, node) if self.group is not None else node
@@ -45,14 +44,18 @@ class Transport:
             ops = [dist.P2POp(dist.irecv, data, self.rank(node), self.group) for node, data in arrived.items()]
             ops += [dist.P2POp(dist.isend, data, self.rank(node), self.group) for node, data in leaving.items()]
             works = dist.batch_isend_irecv(ops) if ops else []
-        for work in works:
-            work.wait()
+        try:
+            for work in works:
+                work.wait()
+        except RuntimeError as error:
+            others = ", ".join(str(node) for node in sorted({*arrived, *leaving}))
+            raise ConnectionError(f"a transfer with site {others} failed: {error}; start all sites again from their newest states") from error
         if self.device.type == "cuda":
             torch.cuda.current_stream().synchronize()
         return arrived
 
-    def count(self, table: dict[tuple[int, str], int], node: int, traffic: str, size: int) -> None:
-        table[node, traffic] = table.get((node, traffic), 0) + size
+    def count(self, node: int, traffic: str, size: int) -> None:
+        self.sent[node, traffic] = self.sent.get((node, traffic), 0) + size
 
 
 def buckets(elements: int, codec: Codec, most_bytes: int) -> list[int]:
@@ -154,11 +157,10 @@ class TransferRun:
                         target = cut.nodes[sending.target]
                         if size > 0:
                             out.setdefault(target, []).append(run.send(step, sending, segment))
-                            self.transport.count(self.transport.sent, target, cut.payload.traffic, size)
+                            self.transport.count(target, cut.payload.traffic, size)
                     else:
                         source = cut.nodes[sending.source]
                         expected.setdefault(source, []).append((run, sending, segment, size))
-                        self.transport.count(self.transport.received, source, cut.payload.traffic, size)
         sizes = {node: sum(entry[3] for entry in entries) for node, entries in expected.items()}
         arrived = self.transport.exchange({node: torch.cat(parts) for node, parts in out.items()},
                                           {node: size for node, size in sizes.items() if size > 0}, self.channel)
