@@ -2,14 +2,17 @@
 go on from saved states: they end with the same bits as sites that were not killed."""
 
 import json
+import pathlib
+import re
 
 import fomoe
 import pytest
-from torch_sites import run_sites, scenario, succeed
+from torch_sites import run_script, run_sites, scenario, succeed
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SITES = 3
 COMMON = {"vocab_size": 256, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "num_experts_per_tok": 2,
           "max_position_embeddings": 64}
@@ -66,3 +69,26 @@ def test_tokens_go_only_to_experts_that_the_site_holds(trained):
     assert not torch.equal(sites[0]["weights"][experts], sites[1]["weights"][experts])
     for site in sites[1:]:
         assert torch.equal(sites[0]["weights"][dense], site["weights"][dense])
+
+
+def test_the_example_of_the_page_runs(tmp_path):
+    """The two first blocks of torch.md, as a reader would run them, and the prediction has the bytes of the run."""
+    page = (ROOT / "experiments/python/torch.md").read_text()
+    code, document = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("python", "toml"))
+    assert len(code.splitlines()) <= 30
+    (tmp_path / "train.py").write_text(code)
+    (tmp_path / "scenario.toml").write_text(document)
+    CONFIGS["qwen"]().save_pretrained(tmp_path / "my-model")
+    statuses, text = run_script(tmp_path, tmp_path / "train.py", SITES)
+    assert statuses == [0] * SITES, text
+    answer = fomoe.validate([tmp_path / "run.json"])
+    assert answer["runs"][0]["errors"]["bytes"] == 0
+
+
+def test_the_shape_of_a_model_of_transformers_is_exact():
+    model = transformers.AutoModelForCausalLM.from_config(CONFIGS["mixtral"]())
+    document = fomoe.torch.shape(model)
+    assert document["guessed"] == [] and document["model"]["architecture"] == "mixtral"
+    model.more = torch.nn.Linear(2, 2)
+    with pytest.raises(fomoe.InputError, match=r"shape: got a model of \d+ parameters, whose config describes \d+"):
+        fomoe.torch.shape(model)

@@ -95,7 +95,8 @@ class Plan:
         self._report = pathlib.Path(report) if report is not None else None
         self._started_at = datetime.datetime.now(datetime.timezone.utc)
         self._wants_report = agree(self._sites, self._digest, self._plan, names, self._report is not None)
-        optimizer.register_step_pre_hook(self._hook)
+        if hasattr(optimizer, "register_step_pre_hook"):
+            optimizer.register_step_pre_hook(self._hook)
         self._sites.barrier()
         self._zero_s = time.perf_counter()
         self._op_start_s = 0.0

@@ -8,8 +8,10 @@ place in the plan, never on the clock, so that the result does not depend on the
 from __future__ import annotations
 
 import dataclasses
+import queue
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import torch
@@ -41,13 +43,44 @@ def _written(op: Op, partial: bool) -> set[int]:
     return groups
 
 
+class _Threads:
+    """Runs tasks in the order in which they come, on threads that do not keep a process alive whose loop has failed: the transfers of a site
+    wait for the others, which wait for it."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._tasks, self._threads = most, queue.SimpleQueue(), []
+
+    def run(self, task: Callable[[], None]) -> Future:
+        future: Future = Future()
+        self._tasks.put((task, future))
+        if len(self._threads) < self._most:
+            self._threads.append(threading.Thread(target=self._work, daemon=True, name="fomoe-transfer"))
+            self._threads[-1].start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            task, future = self._tasks.get()
+            if task is None:
+                return
+            try:
+                task()
+                future.set_result(None)
+            except BaseException as error:  # noqa: BLE001 - raised where the transfer is waited for
+                future.set_exception(error)
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._tasks.put((None, None))
+
+
 class Flights:
     def __init__(self, transport: Transport, bucket_bytes: int, like: torch.Tensor, now: Callable[[], float]) -> None:
         self.transport, self.bucket_bytes, self.like, self.now = transport, bucket_bytes, like, now
         self.under_way: dict[Which, Flight] = {}
         self.partial: dict[Key, torch.Tensor] = {}
         self.channels = 0  # number of transfers so far; the same at every process
-        self._pool = ThreadPoolExecutor(THREADS if transport.concurrent else 1, thread_name_prefix="fomoe-transfer")
+        self._threads = _Threads(THREADS if transport.concurrent else 1)
 
     def number(self, ops: tuple[Op, ...]) -> dict[int, int]:
         """A number for each transfer of a round, which tells its messages apart."""
@@ -88,7 +121,7 @@ class Flights:
             flight.end_s = self.now()
             flight.results = run.results
 
-        flight.future = self._pool.submit(exchange)
+        flight.future = self._threads.run(exchange)
         self.under_way[which] = flight
 
     def wait(self, which: Which) -> Flight:
@@ -99,10 +132,10 @@ class Flights:
         return flight
 
     def run_now(self, run: TransferRun) -> None:
-        self._pool.submit(run.exchange).result()
+        self._threads.run(run.exchange).result()
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False)
+        self._threads.close()
 
     # ---- checkpoints ----
 

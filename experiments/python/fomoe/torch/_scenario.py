@@ -6,6 +6,7 @@ and the text of the scenario are read here.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -160,7 +161,7 @@ def toml_text(tables: Mapping[str, Any], prefix: str = "") -> str:
 
 def source_of(answered: Answered) -> tuple[str, dict[str, str]]:
     """The scenario as TOML, and the files that it names: name in the TOML -> content, so that a run can be predicted anywhere."""
-    tables: dict[str, Any] = json.loads(json.dumps(answered.tables, default=str))
+    tables: dict[str, Any] = copy.deepcopy(answered.tables)
     for key in ("data", "validation_data"):
         tables.get("trainer", {}).pop(key, None)
     files: dict[str, str] = {}
