@@ -92,3 +92,17 @@ def test_the_shape_of_a_model_of_transformers_is_exact():
     model.more = torch.nn.Linear(2, 2)
     with pytest.raises(fomoe.InputError, match=r"shape: got a model of \d+ parameters, whose config describes \d+"):
         fomoe.torch.shape(model)
+
+
+def test_the_profile_of_the_page_is_read_by_fomoe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "experiments/python/torch.md").read_text(), re.DOTALL)[1]
+    model = transformers.AutoModelForCausalLM.from_config(CONFIGS["qwen"]())
+    CONFIGS["qwen"]().save_pretrained("my-model")
+    tokens = torch.randint(0, 256, (2, 64))
+    exec(code, {"fomoe": fomoe, "model": model, "tokens": tokens, "optimizer": torch.optim.AdamW(model.parameters())})  # noqa: S102 - our own text
+    document = scenario({"hf_config": "my-model/config.json", "sequence_length": 64}, 8, method="diloco", local_steps=4)
+    report = fomoe.simulate({**document, "compute": {"profile": "profile.json", "micro_batch_sequences": 2}})
+    samples = json.loads((tmp_path / "profile.json").read_text())["points"][0]["samples"]
+    assert len(samples) == 20
+    assert min(sum(sample.values()) for sample in samples) < report.round.compute_s / 4 < max(sum(sample.values()) for sample in samples)

@@ -19,6 +19,30 @@ import twin  # noqa: E402
 TWIN_EXPERTS = ["layers.{layer}.up", "layers.{layer}.down"]
 
 
+class Router(torch.nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class WithRouters(twin.Model):
+    """A twin whose routers are modules, as in other models, so that the scores of absent experts can be masked."""
+
+    def with_modules(self):
+        for layer in self.layers:
+            weight = layer.router
+            del layer.router
+            layer.router = Router(weight)
+
+    def moe(self, layer, x):
+        flat = x.reshape(-1, x.shape[-1])
+        score, chosen = layer.router(flat).topk(self.chosen, dim=1)
+        return self.looped(flat, chosen, score.sigmoid(), layer.up, layer.down).view_as(x)
+
+
 def part_of(whole, shape, held):
     """A twin with the experts `held` (by layer) of another twin that has all of them."""
     model = twin.Model(shape, held=len(held[0]))
@@ -37,9 +61,13 @@ def part_of(whole, shape, held):
 
 def train_twin(case, folder, rank):
     """The paper's model from exported weights, on one sequence that each site repeats; writes weights and report."""
-    whole = twin.load_exported(case["weights"])
+    whole = twin.load_exported(case["weights"], skip_token=case["experts"] == "zeros")
     model = whole
-    if case["held"]:
+    if case["experts"] == "masked":
+        model = WithRouters(whole.shape)
+        model.load_state_dict(whole.state_dict())
+        model.with_modules()
+    if case["experts"] == "held":
         model = part_of(whole, whole.shape, fomoe.torch.held_experts(case["scenario"], rank, plan_file=case.get("plan")))
     inner = case["inner"]
     optimizer = torch.optim.AdamW(model.parameters(), lr=case["learning_rate"], betas=(inner["beta1"], inner["beta2"]), eps=inner["epsilon"], weight_decay=0)
@@ -55,8 +83,9 @@ def train_twin(case, folder, rank):
         plan.step()
     with torch.no_grad():
         losses = [model.loss(part[None], part.roll(-1)[None]).item() for part in torch.tensor(case["texts"])]
-    weights = {key: values.detach() for key, values in model.named_parameters()}
-    torch.save({"weights": weights, "loss": sum(losses) / len(losses)}, folder / f"{name}.{rank}.pt")
+    weights = {key.replace("router.weight", "router"): values.detach() for key, values in model.named_parameters()}
+    held = [plan.held_experts(layer) for layer in range(whole.shape.layers)]
+    torch.save({"weights": weights, "loss": sum(losses) / len(losses), "held": held}, folder / f"{name}.{rank}.pt")
 
 
 def train_transformer(case, folder, rank):
