@@ -43,6 +43,22 @@ class WithRouters(twin.Model):
         return self.looped(flat, chosen, score.sigmoid(), layer.up, layer.down).view_as(x)
 
 
+class WithSingleExperts(twin.Model):
+    """A twin whose experts have tensors of their own, with a router that scores all of them."""
+
+    def with_tensors(self):
+        for layer in self.layers:
+            for name in ("up", "down"):
+                tensors = torch.nn.ParameterList(torch.nn.Parameter(values) for values in getattr(layer, name).detach().clone())
+                delattr(layer, name)
+                setattr(layer, name, tensors)
+
+    def moe(self, layer, x):
+        flat = x.reshape(-1, x.shape[-1])
+        score, chosen = (flat @ layer.router).topk(self.chosen, dim=1)
+        return self.looped(flat, chosen, score.sigmoid(), layer.up, layer.down).view_as(x)
+
+
 def part_of(whole, shape, held):
     """A twin with the experts `held` (by layer) of another twin that has all of them."""
     model = twin.Model(shape, held=len(held[0]))
@@ -67,6 +83,10 @@ def train_twin(case, folder, rank):
         model = WithRouters(whole.shape)
         model.load_state_dict(whole.state_dict())
         model.with_modules()
+    if case["experts"] == "single":
+        model = WithSingleExperts(whole.shape)
+        model.load_state_dict(whole.state_dict())
+        model.with_tensors()
     if case["experts"] == "held":
         model = part_of(whole, whole.shape, fomoe.torch.held_experts(case["scenario"], rank, plan_file=case.get("plan")))
     inner = case["inner"]
@@ -84,6 +104,8 @@ def train_twin(case, folder, rank):
     with torch.no_grad():
         losses = [model.loss(part[None], part.roll(-1)[None]).item() for part in torch.tensor(case["texts"])]
     weights = {key.replace("router.weight", "router"): values.detach() for key, values in model.named_parameters()}
+    for stem in [key[:-2] for key in weights if key.endswith((".up.0", ".down.0"))]:
+        weights[stem] = torch.stack([weights.pop(f"{stem}.{expert}") for expert in range(whole.shape.experts)])
     held = [plan.held_experts(layer) for layer in range(whole.shape.layers)]
     torch.save({"weights": weights, "loss": sum(losses) / len(losses), "held": held}, folder / f"{name}.{rank}.pt")
 
