@@ -121,7 +121,7 @@ def train_transformer(case, folder, rank):
     name, states = case["name"], folder / f"{case['name']}.{rank}.state"
     plan = fomoe.torch.Plan(case["scenario"], model, optimizer, experts="mlp.experts", report=folder / f"{name}.report.json")
     if case.get("resume"):
-        state = torch.load(states, weights_only=False)
+        state = torch.load(states)
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         plan.load_state_dict(state["plan"])
