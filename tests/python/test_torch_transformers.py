@@ -7,7 +7,7 @@ import re
 
 import fomoe
 import pytest
-from torch_sites import run_script, run_sites, scenario, succeed
+from torch_sites import run_sites, scenario, succeed
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
@@ -29,6 +29,17 @@ def case_of(folder, name, output, **more):
     return {"kind": "transformer", "name": output, "config": str(folder / name), "sequences": 2, "scenario": document, **more}
 
 
+def example(folder):
+    """The two first blocks of the page in a folder, as a reader would have them."""
+    page = (ROOT / "experiments/python/torch.md").read_text()
+    code, document = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("python", "toml"))
+    assert len(code.splitlines()) <= 30
+    CONFIGS["qwen"]().save_pretrained(folder / "my-model")
+    (folder / "train.py").write_text(code)
+    (folder / "scenario.toml").write_text(document)
+    return {"kind": "example", "folder": str(folder)}
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("transformers")
@@ -40,7 +51,7 @@ def trained(tmp_path_factory):
                                         case_of(folder, "qwen", "qwen", save_after=SAVE_AFTER, die_after=9)], SITES)
     assert statuses[1] == -9 and 0 not in statuses, text
     assert not (folder / "qwen.0.pt").exists()
-    succeed(folder, [case_of(folder, name, name, resume=True) for name in CONFIGS], SITES)
+    succeed(folder, [*(case_of(folder, name, name, resume=True) for name in CONFIGS), example(folder / "example")], SITES)
     return folder
 
 
@@ -71,18 +82,8 @@ def test_tokens_go_only_to_experts_that_the_site_holds(trained):
         assert torch.equal(sites[0]["weights"][dense], site["weights"][dense])
 
 
-def test_the_example_of_the_page_runs(tmp_path):
-    """The two first blocks of torch.md, as a reader would run them, and the prediction has the bytes of the run."""
-    page = (ROOT / "experiments/python/torch.md").read_text()
-    code, document = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("python", "toml"))
-    assert len(code.splitlines()) <= 30
-    (tmp_path / "train.py").write_text(code)
-    (tmp_path / "scenario.toml").write_text(document)
-    CONFIGS["qwen"]().save_pretrained(tmp_path / "my-model")
-    statuses, text = run_script(tmp_path, tmp_path / "train.py", SITES)
-    assert statuses == [0] * SITES, text
-    answer = fomoe.validate([tmp_path / "run.json"])
-    assert answer["runs"][0]["errors"]["bytes"] == 0
+def test_the_example_of_the_page_ran_with_the_predicted_bytes(trained):
+    assert fomoe.validate([trained / "example/run.json"])["runs"][0]["errors"]["bytes"] == 0
 
 
 def test_the_shape_of_a_model_of_transformers_is_exact():

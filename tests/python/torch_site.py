@@ -148,12 +148,22 @@ def train_transformer(case, folder, rank):
     torch.save({"weights": {key: values.detach() for key, values in model.named_parameters()}, "foreign": foreign}, folder / f"{name}.{rank}.pt")
 
 
+def run_example(case, folder, rank):
+    """The first example of the page. The processes have met already."""
+    os.chdir(case["folder"])
+    meet, part = dist.init_process_group, dist.destroy_process_group
+    dist.init_process_group, dist.destroy_process_group = lambda backend: None, lambda *group: part(*group) if group else None
+    exec(compile(pathlib.Path("train.py").read_text(), "train.py", "exec"), {})  # noqa: S102 - our own text
+    dist.init_process_group, dist.destroy_process_group = meet, part
+    os.chdir(folder)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     for case in json.loads((folder / "cases.json").read_text()):
-        {"twin": train_twin, "transformer": train_transformer}[case["kind"]](case, folder, dist.get_rank())
+        {"twin": train_twin, "transformer": train_transformer, "example": run_example}[case["kind"]](case, folder, dist.get_rank())
     dist.destroy_process_group()
 
 

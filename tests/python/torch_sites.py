@@ -16,16 +16,11 @@ def free_port():
         return free.getsockname()[1]
 
 
-def run_sites(folder, cases, sites, **more):
-    """Runs all cases at `sites` processes; returns their exit statuses and what they printed."""
+def run_sites(folder, cases, sites, seconds=240):
+    """Runs all cases at `sites` processes, with the variables that torchrun sets; returns their exit statuses and what they printed."""
     (folder / "cases.json").write_text(json.dumps(cases))
-    return run_script(folder, SITE, sites, str(folder), **more)
-
-
-def run_script(folder, script, sites, *arguments, seconds=120):
-    """Runs a script at `sites` processes, with the variables that torchrun sets."""
     common = {**os.environ, "WORLD_SIZE": str(sites), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
-    processes = [subprocess.Popen([sys.executable, str(script), *arguments], env={**common, "RANK": str(rank)}, cwd=folder, stdout=subprocess.PIPE,
+    processes = [subprocess.Popen([sys.executable, str(SITE), str(folder)], env={**common, "RANK": str(rank)}, cwd=folder, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True) for rank in range(sites)]
     texts = []
     try:
