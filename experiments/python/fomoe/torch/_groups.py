@@ -99,11 +99,13 @@ class Names:
             raise InputError(f"experts: got {experts!r}, which matches no parameter; expected a part of the names of the experts' parameters, which "
                              f"are among {', '.join(names[:12])}{', …' if len(names) > 12 else ''}; for example \"mlp.experts.{{e}}\"")
         self.held = self._held()
-        self._order = sorted(range(len(self.all)), key=lambda index: self._place(self.all[index]))
-
-    def _place(self, one: Named) -> tuple[int, int]:
-        """Parameters without a layer come before all layers if their name speaks of the embedding, otherwise after them."""
-        return (1, one.layer) if one.layer >= 0 else (0, 0) if self._before_layers(one) else (2, 0)
+        self._of: dict[tuple[str, int], list[int]] = {}  # (class, layer) -> parameters
+        for index, one in enumerate(self.all):
+            self._of.setdefault((one.kind, one.layer), []).append(index)
+        # Parameters without a layer come before all layers if their name speaks of the embedding, otherwise after them.
+        outside = [index for index, one in enumerate(self.all) if one.layer < 0 and one.kind not in ("embedding", "unembedding")]
+        self._before = [index for index in outside if "embed" in self.all[index].name]
+        self._after = [index for index in outside if index not in self._before]
 
     def _named(self, name: str, parameter: torch.nn.Parameter) -> Named:
         if type(parameter).__name__ == "DTensor" or type(parameter.data).__name__ == "DTensor":
@@ -172,50 +174,41 @@ class Names:
 
     # ---- groups ----
 
-    def _outside(self, kind: str, group: Group, layers: int) -> dict[int, Slice]:
+    def _outside(self, kind: str, group: Group, layers: int, wanted: list[int]) -> list[Slice]:
         """Slices of parameters that belong to no layer, such as the final norm. They are one list, of which the plan gives the first half
         to the first layer and the rest to the last one (costmodel/plan/building_blocks.cpp): half of a norm if there is only one."""
-        indices = [index for index in self._order if self.all[index].kind not in ("embedding", "unembedding") and self.all[index].layer < 0]
+        indices = self._before + self._after
         total = sum(self.all[index].parameter.numel() for index in indices)
         begin = 0 if group.layers[0] == 0 else total // 2
         end = total if group.layers[1] == layers else total // 2
-        out, at = {}, 0
+        out, at = [], 0
         for index in indices:
             one, size = self.all[index], self.all[index].parameter.numel()
             first, last = max(begin - at, 0), min(end - at, size)
             at += size
-            if first >= last or one.kind != kind or (group.layers[0] > 0 and group.layers[1] < layers):
+            if first >= last or one.kind != kind or index not in wanted or (group.layers[0] > 0 and group.layers[1] < layers):
                 continue
             if last - first < size and one.parameter.dim() != 1:
                 raise InputError(f"model: got {one.name}, which belongs to no layer, and of which the plan sends {last - first} elements with the "
                                  f"{group.text()}; expected whole layers; for example strategy.fragments = 1")
-            out[index] = Slice(index) if last - first == size else Slice(index, 0, first, last)
+            out.append(Slice(index) if last - first == size else Slice(index, 0, first, last))
         return out
-
-    @staticmethod
-    def _before_layers(one: Named) -> bool:
-        return "embed" in one.name
 
     def slices(self, group: Group, layers: int, local: dict[int, list[int]] | None) -> list[Slice]:
         """The slices of a group. layers: number of layers of the plan. local: the experts by layer that a model with only the held
         experts has, in the order of its tensors. Raises InputError if the elements are not as many as the plan counts."""
         out: list[Slice] = []
-        elements, names = 0, []
         for kind in group.classes:
-            outside = self._outside(kind, group, layers)
-            for index in self._order:
-                one = self.all[index]
-                if one.kind != kind:
-                    continue
-                if kind in ("embedding", "unembedding") or group.layers[0] <= one.layer < group.layers[1]:
-                    found = self._slice(index, one, group, local)
-                else:
-                    found = outside.get(index)
-                if found is None:
-                    continue
-                out.append(found)
-                elements += found.of(one.parameter).numel()
-                names.append(one.name)
+            if kind in ("embedding", "unembedding"):
+                out += [Slice(index) for index in self._of.get((kind, -1), ())]
+                continue
+            out += self._outside(kind, group, layers, self._before)
+            for layer in range(*group.layers):
+                found = [self._slice(index, self.all[index], group, local) for index in self._of.get((kind, layer), ())]
+                out += [part for part in found if part is not None]
+            out += self._outside(kind, group, layers, self._after)
+        elements = sum(part.of(self.all[part.index].parameter).numel() for part in out)
+        names = [self.all[part.index].name for part in out]
         if elements != group.elements:
             shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
             raise InputError(f"model: got {elements} elements in the model's {group.text()} ({shown or 'no parameters'}); expected {group.elements}, which "
@@ -239,9 +232,8 @@ class Names:
     def expert_slices(self, layer: int, position: int, router_too: bool) -> list[Slice]:
         """The slices of one expert, by its position in the model's tensors."""
         out = []
-        for index, one in enumerate(self.all):
-            if one.layer != layer or (one.kind != "expert" and not (router_too and one.kind == "router")):
-                continue
+        for index in self._of.get(("expert", layer), []) + (self._of.get(("router", layer), []) if router_too else []):
+            one = self.all[index]
             if one.expert is None:
                 out.append(Slice(index, one.dim, position, position + 1))
             elif one.expert == position:

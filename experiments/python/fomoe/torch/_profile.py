@@ -3,6 +3,7 @@ which a scenario names with compute.profile."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
 import inspect
@@ -11,7 +12,7 @@ import os
 import pathlib
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -57,8 +58,7 @@ class _Clock:
         return [b - a for a, b in zip(self.marks, self.marks[1:])]
 
 
-def _timed(step: Callable[[], Any], device: torch.device) -> list[float]:
-    """Seconds of the parts of one step: one part, or three if the step is a generator that yields twice."""
+def _begun(step: Callable[[], Any], device: torch.device) -> _Clock:
     clock = _Clock(device)
     clock.mark()
     parts = step()
@@ -66,11 +66,21 @@ def _timed(step: Callable[[], Any], device: torch.device) -> list[float]:
         for _ in parts:
             clock.mark()
     clock.mark()
-    seconds = clock.seconds()
-    if len(seconds) not in (1, 3):
-        raise InputError(f"step: got a step that yields {len(seconds) - 1} times; expected none, or two: after the forward and after the backward pass; for "
-                         "example loss = loss_of(batch); yield; loss.backward(); yield; optimizer.step()")
-    return seconds
+    return clock
+
+
+def _timed(step: Callable[[], Any], device: torch.device) -> Iterator[list[float]]:
+    """Seconds of the parts of successive steps: one part, or three if the step is a generator that yields twice. On a GPU the next step is
+    queued before a step is waited for: otherwise the GPU would wait while the host launches a step's first work."""
+    clocks: collections.deque[_Clock] = collections.deque()
+    while True:
+        while len(clocks) < (2 if device.type == "cuda" else 1):
+            clocks.append(_begun(step, device))
+        seconds = clocks.popleft().seconds()
+        if len(seconds) not in (1, 3):
+            raise InputError(f"step: got a step that yields {len(seconds) - 1} times; expected none, or two: after the forward and after the backward pass; "
+                             "for example loss = loss_of(batch); yield; loss.backward(); yield; optimizer.step()")
+        yield seconds
 
 
 def _thread_seconds() -> tuple[float, float]:
@@ -89,12 +99,13 @@ def _point(step: Callable[[], Any], device: torch.device, warmup: int, repeats: 
     if device.type == "cuda":
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
+    steps = _timed(step, device)
     for _ in range(warmup):
-        _timed(step, device)
+        next(steps)
     begin, (running, waiting) = time.perf_counter(), _thread_seconds()
     samples: list[list[float]] = []
     while len(samples) < repeats and (len(samples) < FEWEST_STEPS or time.perf_counter() - begin < time_budget_s):
-        samples.append(_timed(step, device))
+        samples.append(next(steps))
     elapsed = (time.perf_counter() - begin) * torch.get_num_threads()
     now = _thread_seconds()
     point: dict[str, Any] = {"peak_memory_bytes": int(peak_memory_bytes(device))}

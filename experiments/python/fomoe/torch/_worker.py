@@ -58,7 +58,8 @@ class Worker:
         if self.names.held and owners is None:
             raise InputError("experts: got a model with a part of the experts; expected all of them, which the plan gives to every site; for example "
                              "strategy.method = \"fomoe\"")
-        self._slices = {}
+        if self.names.held:
+            self._slices = {}
 
     def slices(self, payload: Payload) -> list[Slice]:
         out: list[Slice] = []
