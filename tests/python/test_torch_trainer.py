@@ -140,6 +140,16 @@ def test_losses_are_those_of_fomoe_train(trained, name):
     assert ours == pytest.approx(theirs, rel=1e-4 if "int8" in name or "momentum" in name else 2e-6)
 
 
+@pytest.mark.parametrize("name", sorted(EXPERTS))
+def test_the_loss_of_the_whole_model_is_that_of_fomoe_train(trained, name):
+    """With the experts of all sites. It differs from those of the sites' own models."""
+    theirs = json.loads((trained / f"{name}.trainer.json").read_text())["validation"]["loss"]
+    for site in range(SITES):
+        saved = torch.load(trained / f"{name}.{site}.pt")
+        assert saved["whole_loss"] == pytest.approx(theirs, rel=2e-6)
+        assert abs(saved["loss"] - theirs) > 1e-3
+
+
 @pytest.mark.parametrize("name", [case[0] for case in CASES if case[3] == "weights"])
 def test_weights_are_those_of_fomoe_train(trained, name):
     """To the rounding of fp32 sums in another order, which a few steps of Adam enlarge; the training moves weights by a hundred times as much."""

@@ -101,13 +101,22 @@ def train_twin(case, folder, rank):
         optimizer.step()
         optimizer.zero_grad()
         plan.step()
-    with torch.no_grad():
-        losses = [model.loss(part[None], part.roll(-1)[None]).item() for part in torch.tensor(case["texts"])]
+    texts = torch.tensor(case["texts"])
+
+    def mean_loss():
+        with torch.no_grad():
+            return sum(model.loss(part[None], part.roll(-1)[None]).item() for part in texts) / len(texts)
+
+    loss = whole_loss = mean_loss()
+    if case["experts"] in ("all", "masked", "zeros", "single"):
+        with plan.whole_model():
+            whole_loss = mean_loss()
+        assert mean_loss() == loss  # the site's own model again
     weights = {key.replace("router.weight", "router"): values.detach() for key, values in model.named_parameters()}
     for stem in [key[:-2] for key in weights if key.endswith((".up.0", ".down.0"))]:
         weights[stem] = torch.stack([weights.pop(f"{stem}.{expert}") for expert in range(whole.shape.experts)])
     held = [plan.held_experts(layer) for layer in range(whole.shape.layers)]
-    torch.save({"weights": weights, "loss": sum(losses) / len(losses), "held": held}, folder / f"{name}.{rank}.pt")
+    torch.save({"weights": weights, "loss": loss, "whole_loss": whole_loss, "held": held}, folder / f"{name}.{rank}.pt")
 
 
 def train_transformer(case, folder, rank):

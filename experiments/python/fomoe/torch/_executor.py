@@ -133,6 +133,15 @@ class Plan:
         yield
         self._walk.go_on(begin_s)
 
+    @contextlib.contextmanager
+    def whole_model(self) -> Iterator[None]:
+        """Inside, the model has the experts of all sites, and its routers may choose all of them: for validation, or to save the whole model.
+        Every site must enter it after the same step. The bytes belong to no plan and are not counted, and the time is upkeep."""
+        with self.pause():
+            self._walk.flights.wait_for_all()
+            with self._experts.whole(self._sites):
+                yield
+
     def state_dict(self) -> dict[str, Any]:
         """The state of this site's part of the plan, for torch.save beside those of the model and the optimiser, after any plan.step()."""
         return {"schema": SCHEMA, "plan": self._digest, "node": self.node, **self._walk.state()}
@@ -156,7 +165,7 @@ class Plan:
         seen = self._walk.seen
         seen.sent, seen.memory_bytes = self._walk.transport.sent, peak_memory_bytes(self._walk.device)
         everywhere = self._sites.gathered(seen) if self._wants_report else []
-        self._sites.close()
+        self._sites.barrier()
         if self._report is not None and self.node == 0:
             document = measured_report(self._answered, self._plan, everywhere, first_round=self._first_round, steps=self.steps_done - self._first_step,
                                        device=self._walk.device, started_at=self._started_at)

@@ -10,6 +10,8 @@ Or it has only the experts that its site holds, in ascending order; then experts
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from .. import InputError
 from ._groups import local_experts
 from ._plan_file import Owners
+from ._sites import Sites
 from ._worker import Worker
 
 _PRODUCTS = {torch.nn.functional.linear, torch.matmul, torch.mm, torch.addmm, torch.einsum, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.Tensor.mm}
@@ -182,6 +185,35 @@ class Experts:
             for part in self._slices(layer, position):
                 for tensor in self.worker.expert_tensors(part, outer_only=True):
                     tensor.zero_()
+
+    @contextlib.contextmanager
+    def whole(self, sites: Sites) -> Iterator[None]:
+        """Inside, the model has the experts of all sites, each from its first owner."""
+        if self.owners is None:
+            yield
+            return
+        if self.worker.names.held:
+            raise InputError("whole_model: got a model with only the experts of its site; expected a model with all experts; for example a model whose absent "
+                             "experts are masked")
+        with torch.no_grad():
+            for layer, count in self.worker.names.experts_of_layer.items():
+                for source in range(sites.count):
+                    experts = [expert for expert in range(count) if self.owners[layer, expert][0] == source]
+                    parts = [part.of(self.worker.names.all[part.index].parameter.detach()) for expert in experts for part in self._slices(layer, expert)]
+                    if not parts:
+                        continue
+                    flat = torch.cat([part.reshape(-1) for part in parts])
+                    sites.broadcast(flat, source)
+                    for part, values in zip(parts, flat.split([part.numel() for part in parts])):
+                        part.copy_(values.view(part.shape))
+        for mask in self.masks.values():
+            mask.absent = None
+        try:
+            yield
+        finally:
+            if self.ghosts:
+                self._clear_absent()
+            self._set_masks()
 
     def resume(self, owners: Owners | None) -> None:
         """The experts of a state that was loaded."""

@@ -139,11 +139,15 @@ class Flights:
 
     # ---- checkpoints ----
 
-    def state(self) -> dict[str, Any]:
-        """Waits until all transfers have ended; what they received is part of the state."""
+    def wait_for_all(self) -> None:
+        """Until all transfers have ended. What they received is not written yet."""
         for flight in self.under_way.values():
             if flight.future is not None:
                 flight.future.result()
+
+    def state(self) -> dict[str, Any]:
+        """After all transfers have ended; what they received is part of the state."""
+        self.wait_for_all()
         flights = [(which, flight.steps, [values.clone() for _, values in flight.results]) for which, flight in self.under_way.items()]
         return {"channels": self.channels, "partial": dict(self.partial), "flights": flights}
 

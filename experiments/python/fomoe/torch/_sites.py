@@ -27,8 +27,9 @@ class Sites:
         if not dist.is_available() or not dist.is_initialized():
             raise InputError(f"torch.distributed: got no process group; expected one process for each of the {count} sites; for example "
                              'torch.distributed.init_process_group("gloo") under torchrun')
-        self._own = group is None  # a group of its own, so that its messages meet no others
-        self.group = group if group is not None else dist.new_group(backend=dist.get_backend())
+        backend = dist.get_backend()
+        # A group of its own, so that its messages meet no others.
+        self.group = group if group is not None else dist.new_group(backend=backend if backend in ("gloo", "nccl") else "gloo")
         if dist.get_world_size(self.group) != count:
             raise InputError(f"torch.distributed: got {dist.get_world_size(self.group)} processes; expected {count}, one for each site of the scenario; for "
                              f"example torchrun --nproc-per-node {count}")
@@ -46,11 +47,13 @@ class Sites:
         if self.count > 1:
             dist.barrier(self.group)
 
-    def close(self) -> None:
-        """After the last message of every site."""
-        self.barrier()
-        if self.count > 1 and self._own:
-            dist.destroy_process_group(self.group)
+    def broadcast(self, tensor: torch.Tensor, source: int) -> None:
+        """Site `source` sends its tensor, which all others receive in place."""
+        if self.count > 1:
+            on = tensor if dist.get_backend(self.group) == "nccl" else tensor.cpu()
+            dist.broadcast(on, dist.get_global_rank(self.group, source), group=self.group)
+            if on is not tensor:
+                tensor.copy_(on)
 
 
 def digest(plan: Any) -> str:
