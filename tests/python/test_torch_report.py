@@ -44,6 +44,19 @@ def test_the_critical_path_leads_through_the_slower_site():
     assert [step["site"] for step in path[:2]] == ["site-1", "site-1"]
 
 
+def test_the_drawn_round_is_the_middle_one():
+    """Of three equal rounds; two computations without a gap are one span if one of them is too short to be seen."""
+    intervals = []
+    for at in range(3):
+        begin = 10.0 * at
+        parts = [(0, "compute", 0.0, 4.0), (1, "compute", 4.0, 4.001), (2, "transfer", 4.001, 10.0)]
+        intervals += [_timeline.Interval(node, op, at, activity, begin + start, begin + end) for node in range(2) for op, activity, start, end in parts]
+    drawn = _timeline.drawn_round(intervals, [10.0, 20.0, 30.0], 0, lambda one: ("steps", "outer", "average")[one.op], ["a", "b"])
+    assert (drawn["round"], drawn["duration_s"], drawn["nodes"]) == (1, 10.0, ["a", "b"])
+    own = [(span["kind"], span["what"], round(span["end_s"], 3)) for span in drawn["spans"] if span["node"] == 1]
+    assert own == [("compute", "steps and others", 4.001), ("transfer", "average", 10.0), ("bytes under way", "", 10.0)]
+
+
 def test_a_report_by_hand(tmp_path, monkeypatch):
     """8 bits at 1 Gbit/s: 1.25e8 bytes take a second of the uplink, of a run of 3.5 s."""
     document = scenario(MODEL, 4, sites=2, sequence_length=8, method="diloco", local_steps=4)

@@ -15,7 +15,7 @@ import torch
 
 from ._plan_file import TrafficPlan
 from ._scenario import Answered, source_of
-from ._timeline import Interval, critical_path, means_of
+from ._timeline import Interval, critical_path, drawn_round, means_of
 
 _LISTED_ROUNDS = 10_000
 
@@ -104,8 +104,11 @@ def measured_report(answered: Answered, plan: TrafficPlan, seen: list[Observatio
     link, busy = _busiest(scenario, {pair: size / rounds for pair, size in between.items()}, duration_s)
     limited = "compute" if mean_round["compute_s"] >= mean_round["exposed_communication_s"] else "communication"
     position = max(0, rounds - 3) if plan.overlapping else rounds - 1
-    path = critical_path(intervals, means.round_ends_s, position,
-                         lambda one: plan.ops(one.round + first_round)[one.op].name, lambda node: names[site_of[node]])
+
+    def name_of(interval: Interval) -> str:
+        return plan.ops(interval.round + first_round)[interval.op].name
+
+    path = critical_path(intervals, means.round_ends_s, position, name_of, lambda node: names[site_of[node]])
     toml, files = source_of(answered)
     report = {
         "schema": "fomoe.run/1", "executor": "measured", "wall_clock_s": means.wall_clock_s,
@@ -122,6 +125,7 @@ def measured_report(answered: Answered, plan: TrafficPlan, seen: list[Observatio
     report["scenario"] = scenario
     report["run"] = {"id": secrets.token_hex(8), "started_at": started_at.strftime("%Y-%m-%dT%H:%M:%SZ"), "paced": False, "in_turn": False,
                      "whole": first_round == 0, "scenario_toml": toml, "files": files, "code": f"fomoe.torch, PyTorch {torch.__version__}"}
+    report["round_timeline"] = drawn_round(intervals, means.round_ends_s, first_round, name_of, [names[site] for site in site_of])
     return report
 
 

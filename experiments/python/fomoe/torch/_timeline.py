@@ -122,3 +122,30 @@ def critical_path(intervals: list[Interval], ends: list[float], at_round: int, n
         earlier = [one for one in by_node[start.node] if one is not start and one.end_s <= start.start_s + 1e-9 and one.start_s < start.start_s]
         at = earlier[-1] if earlier else None
     return steps[::-1]
+
+
+_KINDS = ("compute", "transfer", "bytes under way")
+_MOST_NODES, _RESOLUTION = 16, 250  # of a drawing
+
+
+def drawn_round(intervals: list[Interval], ends: list[float], first_round: int, name_of: Any, node_names: list[str]) -> dict[str, Any]:
+    """The middle round in a form for drawing (costmodel/timeline/round_timeline.hpp): spans without a visible gap between them are merged."""
+    by_end = sorted(range(len(ends)), key=lambda at: ends[at])
+    middle = len(ends) // 2
+    begin_s = ends[by_end[middle - 1]] if middle > 0 else 0.0
+    duration_s = ends[by_end[middle]] - begin_s
+    resolution_s = duration_s / _RESOLUTION
+    spans = [[one.node, one.activity, name_of(one), one.start_s, one.end_s] for one in intervals]
+    spans += [[node, "bytes under way", "", start, end] for node, start, end in seen_flows(intervals)]
+    cut = [[node, kind, what, max(0.0, start - begin_s), min(duration_s, end - begin_s)] for node, kind, what, start, end in spans if node < _MOST_NODES]
+    shown: list[list[Any]] = []
+    for span in sorted((span for span in cut if span[4] > span[3]), key=lambda span: (span[0], _KINDS.index(span[1]), span[3])):
+        last = shown[-1] if shown and shown[-1][:2] == span[:2] and span[3] - shown[-1][4] < resolution_s else None
+        if last is None or (last[2] != span[2] and min(span[4] - span[3], last[4] - last[3]) > resolution_s):
+            shown.append(span)
+            continue
+        if last[2] != span[2] and not last[2].endswith(" and others"):
+            last[2] += " and others"
+        last[4] = max(last[4], span[4])
+    return {"round": by_end[middle] + first_round, "duration_s": duration_s, "resolution_s": resolution_s, "left_out_nodes": max(0, len(node_names) - _MOST_NODES),
+            "nodes": node_names[:_MOST_NODES], "spans": [dict(zip(("node", "kind", "what", "start_s", "end_s"), span)) for span in shown]}
