@@ -51,14 +51,16 @@ def _busiest(scenario: dict[str, Any], per_round: dict[tuple[int, int], float], 
     sites = scenario["platform"]["sites"]
     loads = []
     for index, site in enumerate(sites):
-        loads.append((f"uplink of {site['name']}", sum(size for (a, _), size in per_round.items() if a == index) / site["uplink_bytes_per_s"]))
-        loads.append((f"downlink of {site['name']}", sum(size for (_, b), size in per_round.items() if b == index) / site["downlink_bytes_per_s"]))
+        for name, end in (("uplink", 0), ("downlink", 1)):
+            rate = site.get(f"{name}_bytes_per_s")
+            if rate:
+                loads.append((f"{name} of {site['name']}", sum(size for pair, size in per_round.items() if pair[end] == index) / rate))
     rates = {(path["from"], path["to"]): path.get("bandwidth_bytes_per_s") for path in scenario["platform"].get("paths", ())}
     for (a, b), size in per_round.items():
         rate = rates.get((sites[a]["name"], sites[b]["name"]))
         if rate and size / rate >= max((load for _, load in loads), default=0):
             loads.append((f"path {sites[a]['name']} to {sites[b]['name']}", size / rate))
-    link, busy_s = max(loads, key=lambda load: load[1])
+    link, busy_s = max(loads, key=lambda load: load[1], default=("", 0.0))
     return (link, busy_s / duration_s) if busy_s > 0 else ("none: nothing is sent", 0.0)
 
 
