@@ -17,6 +17,7 @@ import torch
 from .. import InputError
 
 _PLAIN = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}
+_PART = 1 << 24  # values that are encoded at once, a multiple of every block, so that temporary tensors stay small
 _BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "int2": 2}
 
 
@@ -76,6 +77,15 @@ class Codec:
     def _encode_blocks(self, x: torch.Tensor) -> torch.Tensor:
         if x.numel() == 0:
             return torch.empty(0, dtype=torch.uint8, device=x.device)
+        parts = [self._codes(part) for part in x.split(self._part())]
+        return torch.cat([codes for codes, _ in parts] + [scales.view(torch.uint8) for _, scales in parts])
+
+    def _part(self) -> int:
+        """Whole blocks, and whole bytes of codes."""
+        return max(1, _PART // (8 * self.block)) * 8 * self.block
+
+    def _codes(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The packed codes of whole blocks and their scales."""
         blocks = self._padded(x)
         magnitude = blocks.abs()
         scale = torch.where(magnitude.isnan(), torch.zeros_like(magnitude), magnitude).amax(1, keepdim=True)
@@ -85,7 +95,7 @@ class Codec:
         code = torch.where((q - down).abs() >= 0.5, down + q.sign(), down)
         code = torch.where(code.isnan() | (scale <= 0), torch.zeros_like(code), code)
         shifted = (code.to(torch.int32) + (1 << (self.bits - 1))).flatten()[: x.numel()].to(torch.uint8)
-        return torch.cat([self._packed(shifted), scale.flatten().view(torch.uint8)])
+        return self._packed(shifted), scale.flatten()
 
     def _packed(self, codes: torch.Tensor) -> torch.Tensor:
         """Codes of `bits` bits in bytes, the first code in the lowest bits."""
@@ -102,11 +112,16 @@ class Codec:
         if elements == 0:
             return torch.empty(0, dtype=torch.float32, device=data.device)
         code_bytes = (elements * self.bits + 7) // 8
-        scale = data[code_bytes:].clone().view(torch.float32)
-        codes = data[:code_bytes]
+        scales = data[code_bytes:].clone().view(torch.float32)
+        part = self._part()
+        return torch.cat([self._values(data[begin * self.bits // 8: min(code_bytes, (begin + part) * self.bits // 8)],
+                                       scales[begin // self.block: (begin + part) // self.block], min(part, elements - begin))
+                          for begin in range(0, elements, part)])
+
+    def _values(self, codes: torch.Tensor, scales: torch.Tensor, elements: int) -> torch.Tensor:
+        """The inverse of _codes."""
         if self.bits < 8:
             mask = (1 << self.bits) - 1
             codes = torch.stack([(codes >> (place * self.bits)) & mask for place in range(8 // self.bits)], 1).flatten()[:elements]
-        q = codes.to(torch.int32) - (1 << (self.bits - 1))
-        values = q.to(torch.float32) / float(self._largest)
-        return (self._padded(values) * scale[:, None]).flatten()[:elements]
+        values = (codes.to(torch.int32) - (1 << (self.bits - 1))).to(torch.float32) / float(self._largest)
+        return (self._padded(values) * scales[:, None]).flatten()[:elements]

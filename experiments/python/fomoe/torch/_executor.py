@@ -46,7 +46,8 @@ class Plan:
             optimizer.zero_grad()
             plan.step()
 
-    scenario: path or dict, as everywhere in fomoe. experts, router: patterns of parameter names (see _groups.py). group: a process group
+    scenario: path or dict, as everywhere in fomoe. optimizer: one, or several that step one after the other. experts, router: patterns of
+    parameter names (see _groups.py). automatic: the last optimiser's step() calls step(), so that the loop needs no new line. group: a process group
     with one rank for each site, in the order of the sites (default: a new one of all ranks, with the default backend). report: file for
     the report of the run, written at rank 0 after the last step. plan_file: a traffic plan to execute instead of that of the scenario's method
     (experiments/plans/README.md). Raises InputError if the scenario and the model do not fit, before anything is trained.
@@ -55,9 +56,10 @@ class Plan:
     call before_step() yourself, before you clip.
     """
 
-    def __init__(self, scenario: Scenario, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, experts: str | Iterable[str] | None = None,
-                 router: str | Iterable[str] | None = None, group: Any = None, report: str | os.PathLike | None = None,
-                 plan_file: str | os.PathLike | None = None) -> None:
+    def __init__(self, scenario: Scenario, model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer], *,
+                 experts: str | Iterable[str] | None = None, router: str | Iterable[str] | None = None, automatic: bool = False, group: Any = None,
+                 report: str | os.PathLike | None = None, plan_file: str | os.PathLike | None = None) -> None:
+        optimizers = [optimizer] if hasattr(optimizer, "param_groups") else list(optimizer)
         self._answered = ask(scenario, plan_file)
         self._plan, self._digest = TrafficPlan(self._answered.plan), digest(self._answered.plan)
         resolved = self._answered.report["scenario"]
@@ -66,7 +68,7 @@ class Plan:
         check_operations(self._plan)
         self._sites = Sites(len(self._plan.nodes), group)
         self._names = Names(model, self._plan.groups, experts, router, resolved["model"].get("architecture") == "opaque")
-        worker = Worker(self._plan, self._names, optimizer, self.node, self._answered.outer)
+        worker = Worker(self._plan, self._names, optimizers, self.node, self._answered.outer)
         self._experts = Experts(model, worker, self._plan.owners(0))
         check_groups(self._plan, worker)
         device = self._names.all[0].parameter.device
@@ -78,8 +80,10 @@ class Plan:
         self._report = pathlib.Path(report) if report is not None else None
         self._started_at = datetime.datetime.now(datetime.timezone.utc)
         self._wants_report = agree(self._sites, self._digest, self._plan, self._names, self._report is not None)
-        if hasattr(optimizer, "register_step_pre_hook"):
-            optimizer.register_step_pre_hook(lambda *_: self.before_step())
+        for one in optimizers:
+            one.register_step_pre_hook(lambda *_: self.before_step())
+        if automatic:
+            optimizers[-1].register_step_post_hook(lambda *_: self.step())
         self._sites.barrier()
         self._walk.restart_clock()
         self._walk.advance()

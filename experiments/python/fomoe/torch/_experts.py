@@ -151,7 +151,7 @@ class Experts:
         for part in self._slices(layer, position):
             for tensor in self.worker.expert_tensors(part, outer_only=False):
                 tensor.zero_()
-            state = self.worker.optimizer.state.get(self.worker.names.all[part.index].parameter, {})
+            state = self.worker.state_of(self.worker.names.all[part.index].parameter)
             if part.dim is None and isinstance(state.get("step"), torch.Tensor):
                 state["step"].zero_()  # the parameter is this expert's alone
 

@@ -26,8 +26,9 @@ _MOMENTS = {"moment1": "exp_avg", "moment2": "exp_avg_sq"}
 class Worker:
     """Tensors of the state have the shapes of the parameters, in fp32, or fp64 for fp64 parameters."""
 
-    def __init__(self, plan: TrafficPlan, names: Names, optimizer: Any, node: int, outer: Outer) -> None:
-        self.plan, self.names, self.optimizer, self.node, self.outer = plan, names, optimizer, node, outer
+    def __init__(self, plan: TrafficPlan, names: Names, optimizers: list[Any], node: int, outer: Outer) -> None:
+        self.plan, self.names, self.node, self.outer = plan, names, node, outer
+        self._optimizer_of = {parameter: optimizer for optimizer in optimizers for group in optimizer.param_groups for parameter in group["params"]}
         self.layers = max((group.layers[1] for group in plan.groups), default=0)
         ops = [op for ops in plan.described() for op in ops]
         payloads = [payload for op in ops for exchange in op.exchanges if node in exchange.nodes for payload in exchange.payloads]
@@ -44,9 +45,15 @@ class Worker:
         self.local: dict[int, list[int]] | None = None
         self._slices: dict[int, list[Slice]] = {}
         wanted = sorted({payload.content for payload in payloads} & set(_MOMENTS))
-        if wanted and not any(hasattr(optimizer, "defaults") and key in optimizer.defaults for key in ("betas",)):
-            raise InputError(f"optimizer: got {type(optimizer).__name__}, which has no moments, but the plan averages {wanted[0]}; expected AdamW; for "
-                             "example torch.optim.AdamW(model.parameters())")
+        without = [type(optimizer).__name__ for optimizer in optimizers if "betas" not in optimizer.defaults]
+        if wanted and without:
+            raise InputError(f"optimizer: got {without[0]}, which has no moments, but the plan averages {wanted[0]}; expected AdamW; for example "
+                             "torch.optim.AdamW(model.parameters())")
+
+    def state_of(self, parameter: torch.nn.Parameter) -> dict[str, Any]:
+        """The optimiser's state of a parameter; nothing that lasts if no optimiser has the parameter."""
+        optimizer = self._optimizer_of.get(parameter)
+        return {} if optimizer is None else optimizer.state[parameter]
 
     @staticmethod
     def _copy(parameter: torch.nn.Parameter) -> torch.Tensor:
@@ -73,7 +80,7 @@ class Worker:
 
     def _inner(self, key: str, parameter: torch.nn.Parameter, steps: int | None) -> torch.Tensor | None:
         """A moment of the optimiser. With `steps` it is made if it is missing: the parameter had no gradient here, but elsewhere."""
-        state = self.optimizer.state[parameter]
+        state = self.state_of(parameter)
         if key not in state and steps is not None:
             state.setdefault("step", torch.tensor(float(steps)))
             for name in _MOMENTS.values():
@@ -174,7 +181,7 @@ class Worker:
         if outer_only:
             return outer
         parameter = self.names.all[part.index].parameter
-        inner = [part.of(tensor) for tensor in self.optimizer.state.get(parameter, {}).values()
+        inner = [part.of(tensor) for tensor in self.state_of(parameter).values()
                  if isinstance(tensor, torch.Tensor) and tensor.shape == parameter.shape]
         kept = [part.of(tensors[part.index]) for tensors in (self.anchor, self.residual) if tensors]
         return inner + kept + outer
