@@ -27,7 +27,7 @@ def int_codes(values, bits, block):
 
 
 @pytest.mark.parametrize("bits", [8, 4, 2])
-@pytest.mark.parametrize("values", [[], [0.0, 0.0], [1.0, -0.5, 0.25, float("nan"), -1.0], [float(x) - 100 for x in range(300)],
+@pytest.mark.parametrize("values", [[], [0.0, 0.0], [1.0, -0.5, 0.25, float("nan"), -1.0], [1.0, math.inf, -2.0], [float(x) - 100 for x in range(300)],
                                     numpy.random.default_rng(1).standard_normal(1001).tolist(), [2.0, 1.0, -1.0, 127.0, 0.5, -0.5, 62.5, -63.5]])
 def test_integers_are_encoded_as_fomoe_train_does(bits, values):
     codec = _codec.Codec({"type": f"int{bits}", "block_elements": 256, "scale_bits": 32})
@@ -37,6 +37,9 @@ def test_integers_are_encoded_as_fomoe_train_does(bits, values):
     decoded = codec.decode(data, len(values), torch.empty(0))
     for begin in range(0, len(values), 256):
         part = torch.tensor(values[begin:begin + 256]).nan_to_num(0)
+        if math.inf in values:
+            assert decoded.isnan().all()
+            continue
         step = part.abs().max() / (2 ** (bits - 1) - 1)
         assert (decoded[begin:begin + 256] - part).abs().max() <= step * 0.5001
 
@@ -46,6 +49,18 @@ def test_halves_are_rounded_away_from_zero():
     codec = _codec.Codec({"type": "int8", "block_elements": 256, "scale_bits": 32})
     values = torch.tensor([127.0, 0.5, -0.5, 62.5, -62.5, 1.5, 0.4999])
     assert codec.round_trip(values).round().tolist() == [127, 1, -1, 63, -63, 2, 0]
+
+
+def test_every_code_is_rounded_as_std_lround_does():
+    """The floats beside each half, for a scale of 127: the code is that of lround, computed in fp64."""
+    codec = _codec.Codec({"type": "int8", "block_elements": 4, "scale_bits": 32})
+    halves = numpy.arange(-126.5, 127, 1, dtype=numpy.float32)
+    for near in (halves, numpy.nextafter(halves, numpy.float32(0)), numpy.nextafter(halves, numpy.float32(numpy.inf))):
+        values = numpy.stack([numpy.full_like(near, 127), near, numpy.zeros_like(near), -near], 1).ravel()
+        q = values / numpy.float32(127) * numpy.float32(127)
+        expected = numpy.sign(q) * numpy.floor(numpy.abs(q.astype(numpy.float64)) + 0.5) + 128
+        codes = codec.encode(torch.from_numpy(values))[: len(values)]
+        assert codes.tolist() == expected.astype(int).tolist()
 
 
 def test_parts_of_a_large_payload_are_encoded_as_the_whole(monkeypatch):

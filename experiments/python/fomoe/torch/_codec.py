@@ -18,6 +18,7 @@ from .. import InputError
 
 _PLAIN = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}
 _PART = 1 << 24  # values that are encoded at once, a multiple of every block, so that temporary tensors stay small
+_BELOW_HALF = 0.5 - 2.0**-25
 _BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4, "int2": 2}
 
 
@@ -72,7 +73,7 @@ class Codec:
     def _padded(self, x: torch.Tensor) -> torch.Tensor:
         """[n] -> [blocks, block], zeros at the end."""
         missing = -x.numel() % self.block
-        return torch.nn.functional.pad(x, (0, missing)).view(-1, self.block)
+        return (torch.nn.functional.pad(x, (0, missing)) if missing else x).view(-1, self.block)
 
     def _encode_blocks(self, x: torch.Tensor) -> torch.Tensor:
         if x.numel() == 0:
@@ -87,14 +88,16 @@ class Codec:
     def _codes(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The packed codes of whole blocks and their scales."""
         blocks = self._padded(x)
-        magnitude = blocks.abs()
-        scale = torch.where(magnitude.isnan(), torch.zeros_like(magnitude), magnitude).amax(1, keepdim=True)
-        q = blocks / scale * float(self._largest)
-        down = q.trunc()
-        # std::lround: halves go away from zero. The difference is exact, since |q| is small.
-        code = torch.where((q - down).abs() >= 0.5, down + q.sign(), down)
-        code = torch.where(code.isnan() | (scale <= 0), torch.zeros_like(code), code)
-        shifted = (code.to(torch.int32) + (1 << (self.bits - 1))).flatten()[: x.numel()].to(torch.uint8)
+        scale = blocks.abs().amax(1, keepdim=True)
+        special = not bool(torch.isfinite(scale).all())  # such a payload leaves no site, but is encoded as fomoe-train encodes it
+        if special:
+            scale = blocks.abs().nan_to_num_(0, posinf=torch.inf).amax(1, keepdim=True)
+        q = (blocks / torch.where(scale > 0, scale, torch.ones_like(scale))).mul_(float(self._largest))
+        if special:
+            q.nan_to_num_(0)
+        # std::lround: halves go away from zero. The float before 0.5 is added, since 0.5 would round its neighbour below up.
+        code = torch.copysign(torch.tensor(_BELOW_HALF, device=q.device), q).add_(q).trunc_()
+        shifted = code.add_(1 << (self.bits - 1)).flatten()[: x.numel()].to(torch.uint8)
         return self._packed(shifted), scale.flatten()
 
     def _packed(self, codes: torch.Tensor) -> torch.Tensor:
@@ -123,5 +126,5 @@ class Codec:
         if self.bits < 8:
             mask = (1 << self.bits) - 1
             codes = torch.stack([(codes >> (place * self.bits)) & mask for place in range(8 // self.bits)], 1).flatten()[:elements]
-        values = (codes.to(torch.int32) - (1 << (self.bits - 1))).to(torch.float32) / float(self._largest)
-        return (self._padded(values) * scales[:, None]).flatten()[:elements]
+        values = codes.to(torch.float32).sub_(1 << (self.bits - 1)).div_(float(self._largest))
+        return self._padded(values).mul_(scales[:, None]).flatten()[:elements]
