@@ -43,8 +43,8 @@ def plan_for(document, **more):
     return fomoe.torch.Plan(document, model, torch.optim.AdamW(model.parameters()), **more)
 
 
-def one_site(**strategy):
-    return scenario(MODEL, 8, sites=1, sequence_length=8, **{"method": "diloco", "local_steps": 4, **strategy})
+def one_site(**more):
+    return scenario(MODEL, 8, sites=1, sequence_length=8, **{"method": "diloco", "local_steps": 4, **more})
 
 
 # ---- imports ----
@@ -84,6 +84,17 @@ def test_adaptive_outer_optimisers_by_hand(kind, second):
     _outer.outer_step(_scenario.Outer(kind, 0.1, 0.9, 0.5), anchor, m, v, torch.tensor([3.0], dtype=torch.float64))
     assert (m.item(), v.item()) == pytest.approx((1.2, second))
     assert anchor.item() == pytest.approx(10 - 0.1 * 1.2 / (math.sqrt(second) + 1e-3))
+
+
+def test_the_settings_of_the_outer_optimiser_have_the_defaults_of_the_scenario():
+    keys = fomoe.schema()["properties"]["trainer"]["properties"]
+    for kind, rate in (("nesterov", 0.7), ("adam", 0.1)):
+        outer = _scenario.ask(one_site(outer_optimizer=kind)).outer
+        assert (outer.kind, outer.learning_rate) == (kind, rate)
+        assert (outer.momentum, outer.kept_share) == (keys["outer_momentum"]["default"], keys["kept_share"]["default"])
+    assert "0.7 for nesterov, 0.1 for adam and yogi" in keys["outer_learning_rate"]["description"]
+    given = _scenario.ask(one_site(trainer={"outer_learning_rate": "40%", "outer_momentum": 0.5, "kept_share": "25%"})).outer
+    assert (given.learning_rate, given.momentum, given.kept_share) == (0.4, 0.5, 0.25)
 
 
 # ---- groups of parameters ----
