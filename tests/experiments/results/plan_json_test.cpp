@@ -121,9 +121,9 @@ TEST_CASE("the owners of experts are written, also of those with one owner, whic
   scenario.strategy.placement = costmodel::PlacementKind::random;
   sim::RunOptions all;
   all.all_rounds = true;
-  const sim::SimulatedRun random = sim::simulate_scenario(scenario, all);
-  const json many = json::parse(scenario::plan_json(random.plan, random.executed))["placements"];
-  CHECK(many.back()["rounds"].back() == random.plan.rounds);
+  const sim::SimulatedRun redrawn = sim::simulate_scenario(scenario, all);
+  const json many = json::parse(scenario::plan_json(redrawn.plan, redrawn.executed))["placements"];
+  CHECK(many.back()["rounds"].back() == redrawn.plan.rounds);
 }
 
 TEST_CASE("operations that wait for earlier rounds than the previous one") {
