@@ -1,5 +1,7 @@
 #include "experiments/results/plan_json.hpp"
 
+#include <set>
+
 #include "experiments/results/json_values.hpp"
 #include "experiments/results/plan_names.hpp"
 
@@ -93,7 +95,7 @@ std::string list(const std::vector<std::string>& entries, const std::string& ind
   return text + '\n' + indent + ']';
 }
 
-/// Rounds with the same operations form one entry with several indices.
+/// Rounds with the same operations, or with the same owners of experts, form one entry with several indices.
 struct Described {
   std::vector<std::int64_t> indices;
   std::string ops;
@@ -109,6 +111,41 @@ void describe(std::vector<Described>& rounds, const Plan& plan, std::int64_t ind
     return;
   }
   rounds.push_back({{index}, std::move(ops)});
+}
+
+/// The nodes that hold each expert: [layer with experts][expert].
+Json owners_json(const Placement& placement) {
+  Json layers = Json::array();
+  for (int layer = 0; layer < placement.layers(); ++layer) {
+    Json experts = Json::array();
+    for (int expert = 0; expert < placement.experts(); ++expert) {
+      const auto owners = placement.owners(layer, expert);
+      experts.push_back(std::vector<int>(owners.begin(), owners.end()));
+    }
+    layers.push_back(std::move(experts));
+  }
+  return layers;
+}
+
+/// Who holds which expert while each executed round trains, and after it. Exchanges alone do not tell: an
+/// expert with one owner is in none.
+std::vector<std::string> placements(const Plan& plan,
+                                    const std::vector<std::vector<std::int64_t>>& executed) {
+  if (!plan.placement) return {};
+  std::set<std::int64_t> indices;
+  for (const std::vector<std::int64_t>& of_class : executed) {
+    for (const std::int64_t index : of_class) indices.insert({index, index + 1});
+  }
+  std::vector<Described> different;
+  for (const std::int64_t index : indices) {
+    std::string owners = written(owners_json(plan.placement(index)));
+    if (different.empty() || different.back().ops != owners) different.push_back({{}, std::move(owners)});
+    different.back().indices.push_back(index);
+  }
+  std::vector<std::string> entries;
+  for (const Described& one : different)
+    entries.push_back("{\"rounds\": " + written(one.indices) + ", \"owners\": " + one.ops + '}');
+  return entries;
 }
 
 }  // namespace
@@ -134,9 +171,11 @@ std::string plan_json(const Plan& plan, const std::vector<std::vector<std::int64
     round.ops.clear();
   }
   for (const std::string& note : plan.notes) notes.push_back(written(note));
+  const std::vector<std::string> owners = placements(plan, executed);
   return "{\n  \"schema\": \"fomoe.plan/1\",\n  \"optimizer_steps\": " + std::to_string(plan.steps) +
          ",\n  \"nodes\": " + list(nodes, "  ") + ",\n  \"groups\": " + list(groups, "  ") +
          ",\n  \"classes\": " + list(classes, "  ") + ",\n  \"rounds\": " + list(rounds, "  ") +
+         (owners.empty() ? "" : ",\n  \"placements\": " + list(owners, "  ")) +
          ",\n  \"notes\": " + list(notes, "  ") + "\n}\n";
 }
 

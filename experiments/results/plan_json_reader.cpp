@@ -32,11 +32,13 @@ class PlanReader {
 
   Plan read() {
     const JsonObject top =
-        object(json_, "", {"schema", "optimizer_steps", "nodes", "groups", "classes", "rounds", "notes"});
+        object(json_, "",
+               {"schema", "optimizer_steps", "nodes", "groups", "classes", "rounds", "placements", "notes"});
     read_nodes(top);
     read_groups(top);
     read_rounds(top);
     read_classes(top);
+    check_placements(top);
     if (top.has("optimizer_steps")) plan_.steps = top.count("optimizer_steps", 1, kMostRounds * kMostSteps);
     if (top.has("notes")) {
       for (const Json& note : top.array("notes")) {
@@ -334,6 +336,18 @@ class PlanReader {
       plan_.classes.push_back(std::move(alike));
     }
     if (plan_.steps == 0) top.refuse("classes", "no optimiser steps", "at least one step in some class");
+  }
+
+  // Who holds which expert matters to executors with models; the simulator moves bytes. So only the form is
+  // checked.
+  void check_placements(const JsonObject& top) const {
+    if (!top.has("placements")) return;
+    std::size_t position = 0;
+    for (const Json& json : top.array("placements")) {
+      const JsonObject reader = object(json, fmt::format("placements[{}]", position++), {"rounds", "owners"});
+      (void)reader.counts("rounds", 0, kMostRounds, "indices of rounds");
+      (void)reader.filled_array("owners");
+    }
   }
 
   const std::string& path_;

@@ -14,6 +14,7 @@ input raises fomoe.InputError, a ValueError that names the place, the wrong valu
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import pathlib
@@ -40,6 +41,14 @@ __version__ = "1.0.0"
 __all__ = ["Answer", "Comparison", "InputError", "Recommendation", "Record", "Report", "Solution", "Table", "compare", "cost",
            "example", "examples", "explain", "model_from_transformers", "plan", "schema", "simulate", "solve", "sweep",
            "validate"]
+
+
+
+def __getattr__(name: str) -> Any:
+    if name == "torch":  # needs PyTorch, which the rest does not
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 Scenario = Union[str, os.PathLike, Mapping[str, Any]]
 Overrides = Union[Mapping[str, Any], None]

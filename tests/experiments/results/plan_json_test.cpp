@@ -104,6 +104,28 @@ TEST_CASE("random placements: sampled rounds by index, a shorter last round, jit
   check_round_trip(scenario);
 }
 
+TEST_CASE("the owners of experts are written, also of those with one owner, which are in no exchange") {
+  costmodel::Scenario scenario = ideal_scenario("fomoe", 4, 2);
+  scenario.strategy.expert_overlap = 1;
+  scenario.strategy.placement = costmodel::PlacementKind::fixed;
+  check_round_trip(scenario);
+  const sim::SimulatedRun fixed = sim::simulate_scenario(scenario, {});
+  const json one = json::parse(scenario::plan_json(fixed.plan, fixed.executed))["placements"];
+  REQUIRE(one.size() == 1);
+  const costmodel::Placement placement = fixed.plan.placement(0);
+  const json owners = one[0]["owners"];
+  CHECK(owners.size() == static_cast<std::size_t>(placement.layers()));
+  CHECK(owners[0].size() == static_cast<std::size_t>(placement.experts()));
+  CHECK(owners[0].back() == json::array({placement.owners(0, placement.experts() - 1)[0]}));
+  // A random placement has an entry for each round, and one for the experts after the last of them.
+  scenario.strategy.placement = costmodel::PlacementKind::random;
+  sim::RunOptions all;
+  all.all_rounds = true;
+  const sim::SimulatedRun redrawn = sim::simulate_scenario(scenario, all);
+  const json many = json::parse(scenario::plan_json(redrawn.plan, redrawn.executed))["placements"];
+  CHECK(many.back()["rounds"].back() == redrawn.plan.rounds);
+}
+
 TEST_CASE("operations that wait for earlier rounds than the previous one") {
   costmodel::Scenario scenario = ideal_scenario("async_diloco", 3);
   scenario.platform.sites[2].compute_factor = 2;

@@ -1,0 +1,41 @@
+"""What is checked before anything is trained: that the plan has only operations that are executed here, and that the model is its model."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import InputError
+from ._codec import Codec
+from ._collectives import make_run
+from ._plan_file import STEP_WORK, TrafficPlan
+from ._worker import Worker
+
+
+def check_operations(plan: TrafficPlan) -> None:
+    """Raises InputError if something in the plan is not executed."""
+    for ops in plan.described():
+        for op in ops:
+            if op.work and op.work not in (*STEP_WORK, "outer_step"):
+                raise InputError(f'plan: operation "{op.name}": got the work {op.work}; expected one of {", ".join(STEP_WORK)}, outer_step; for example '
+                                 "whole_step")
+            for exchange in op.exchanges:
+                for payload in exchange.payloads:
+                    if payload.traffic not in ("dense", "expert_sync", "migration"):
+                        raise InputError(f"traffic: got {payload.traffic}, which belongs to no method; expected no [traffic] table, since fomoe.torch executes "
+                                         "only the method's own transfers; for example a scenario without [traffic]")
+                    if op.pattern == "point_to_point" and payload.traffic != "migration":
+                        raise InputError(f'plan: operation "{op.name}": got a message between two sites that a pass of the model waits for; expected averages; '
+                                         'for example strategy.method = "diloco"')
+                    make_run(op.pattern, op.collective, len(exchange.nodes), 0, 0, Codec(payload.format), torch.empty(0))  # or it is refused
+
+
+def check_groups(plan: TrafficPlan, worker: Worker) -> None:
+    """Raises InputError if the model does not have the elements that the plan sends."""
+    seen = set()
+    for ops in plan.described()[:1]:
+        for op in ops:
+            for exchange in op.exchanges:
+                for payload in exchange.payloads if worker.node in exchange.nodes and not op.migrates else ():
+                    if payload.groups not in seen:
+                        seen.add(payload.groups)
+                        worker.slices(payload)
