@@ -135,6 +135,12 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
   if (network.send_buffer_bytes)
     terms.push_back({"send_buffer", text_of("send buffers limit the rate of a flow to ", network.streams,
                                             " × 2/3 × ", *network.send_buffer_bytes, " B ÷ round trip")});
+  if (network.receive_buffer_bytes)
+    terms.push_back({"receive_buffer", text_of("receive buffers limit windows to half of ",
+                                               *network.receive_buffer_bytes, " B")});
+  if (network.uplink_queue != off.uplink_queue)
+    terms.push_back({"uplink_queue", text_of("routers have a queue for ", network.queue_bdp,
+                                             " × rate × round trip of each uplink, and drop what is more")});
   if (network.congestion_control == CongestionControl::bbr)
     terms.push_back(
         {"congestion_control",

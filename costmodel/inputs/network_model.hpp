@@ -119,6 +119,7 @@ bool limits_connections(const NetworkModel& network, const platforms::Platform& 
 ///   idle_restart, Linux's default (net.ipv4.tcp_slow_start_after_idle)
 ///   send_buffer 4 MiB, to which Linux enlarges the send buffer of a socket by default (net.ipv4.tcp_wmem in
 ///     the kernel's Documentation/networking/ip-sysctl.rst)
+///   receive_buffer 6 MiB (net.ipv4.tcp_rmem in the same file)
 NetworkModel linux_host();
 
 /// Mean window in bytes that random losses leave to one connection, with the loss rate p and segments of

@@ -114,14 +114,13 @@ std::string terms_of(const costmodel::NetworkModel& network) {
   if (network.bandwidth_efficiency != linux_terms.bandwidth_efficiency ||
       network.initial_window_bytes != linux_terms.initial_window_bytes || !network.idle_restart)
     return "";
-  if (only({"initial_window", "congestion_control", "send_buffer"})) return "linux";
-  return only({"initial_window", "congestion_control", "send_buffer", "payload_rate"}) ? "fitted" : "";
+  return only({"initial_window", "congestion_control", "send_buffer", "receive_buffer", "uplink_queue"})
+             ? "linux"
+             : "";
 }
 
 std::string in_words(const std::string& terms) {
-  if (terms == "none") return "without network terms";
-  return terms == "linux" ? "with the terms of an ordinary Linux host"
-                          : "with the terms of a Linux host and a payload rate";
+  return terms == "none" ? "without network terms" : "with the terms of an ordinary Linux host";
 }
 
 /// The ends of the interval that contains 95 % of the measured times of such runs. From error = predicted ÷

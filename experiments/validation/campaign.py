@@ -28,10 +28,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path
 
-from cases import MODELS, SLICE, cases, draw, overrides, read_drawn, with_platform
+from cases import MODELS, SLICE, cases, draw, network_terms, overrides, read_drawn, with_platform
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -134,43 +133,31 @@ def run(one, out, binaries, scenario, conditions):
     return True
 
 
-# Network models with which drawn cases are predicted: none, what an ordinary Linux host has, and the fitted terms. The
-# congestion control is that of the case. The send buffers of the runs were enlarged ("large" in conditions.csv: at least 4
-# bandwidth-delay products), so that they limited no connection; 1 GB is the largest that fomoe-wan sets.
-LINUX_TERMS = ["network_model.host=linux", "network_model.send_buffer=1GB"]
-SYSTEM_TERMS = ["network_model.host=linux"]  # the runs of system-buffers.csv had those of Debian
-
-
-def fitted_terms():
-    """The terms of network-bbr.toml."""
-    terms = tomllib.loads((HERE / "network-bbr.toml").read_text())["network_model"]
-    return [f"network_model.{key}={str(value).lower() if isinstance(value, bool) else value}"
-            for key, value in terms.items()]
-
-
 def predict(chosen, path, fomoe):
-    """Writes the predicted wall clock of each case, in seconds, with each of the network models."""
+    """Writes the predicted wall clock of each case in seconds: without network terms, and with those of a Linux host in
+    the conditions of the case; low and high are the range of several simulations."""
     rows = []
     for one in chosen:
         row = {"run": one["name"]}
         with tempfile.TemporaryDirectory() as folder:
             settings = overrides(with_platform(one, folder))
-            congestion = [f"network_model.congestion_control={one['congestion']}"]
-            linux = LINUX_TERMS if one.get("buffers", "large") == "large" else SYSTEM_TERMS
-            for name, terms in (("ideal_s", []), ("linux_s", linux + congestion),
-                                ("fitted_s", fitted_terms() + congestion)):
+            linux = network_terms(one["congestion"], one["uplink"], one["queue"], one.get("buffers", "large"))
+            for name, terms in (("ideal_s", []), ("linux_s", linux)):
                 done = subprocess.run([fomoe, "simulate", HERE / "base.toml", *settings, *overrides(terms), "--output",
                                        "-"], stdout=subprocess.PIPE, check=True)
-                row[name] = f"{json.loads(done.stdout)['wall_clock_s']:.4f}"
+                answer = json.loads(done.stdout)
+                row[name] = f"{answer['wall_clock_s']:.4f}"
+            low_s, high_s = answer.get("wall_clock_range_s", [answer["wall_clock_s"]] * 2)
+            row |= {"linux_low_s": f"{low_s:.4f}", "linux_high_s": f"{high_s:.4f}"}
         rows.append(row)
     with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, ["run", "ideal_s", "linux_s", "fitted_s"], lineterminator="\n")
+        table = csv.DictWriter(file, ["run", "ideal_s", "linux_s", "linux_low_s", "linux_high_s"], lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
 
 
 def compare(path, out):
-    """Prints measured times, and predicted ÷ measured − 1 with each network model."""
+    """Prints measured times, and predicted ÷ measured − 1 with each network model and at both ends of the range."""
     errors = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -209,7 +196,8 @@ def main():
         compare(arguments.compare, arguments.output)
         return 0
     if arguments.draw is not None:
-        columns = ["name", "settings"] + (["latencies_ms", "congestion", "capped", "shared", "uplink"]
+        columns = ["name", "settings"] + (["latencies_ms", "congestion", "capped", "shared", "uplink",
+                                                         "queue", "buffers"]
                                           if arguments.unequal else [])
         table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
         table.writeheader()

@@ -203,8 +203,8 @@ def with_platform(one, folder):
 def draw(count, seed, fomoe, scenario, unequal=False):
     """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take 15 s,
     at least 4 and at most 60. With `unequal`, each pair of sites has its own latency, and cases differ in TCP's
-    congestion control; a third has paths with rates of their own, a third a link that many paths share, and a fifth
-    one queue behind each site."""
+    congestion control; a third has paths with rates of their own, a third a link that many paths share, and a third
+    one queue behind each site, of 1 or 8 times bandwidth x round trip. One half has the system's socket buffers."""
     chance = random.Random(seed)
 
     def between(low, high):  # uniform in the logarithm
@@ -212,7 +212,7 @@ def draw(count, seed, fomoe, scenario, unequal=False):
 
     for number in range(count):
         sites = chance.choice([2, 3, 3, 4, 4, 5, 6] if unequal else [2, 2, 3, 3, 4])
-        down = round(between(40, min(900, 2400 / sites)))
+        down = round(between(10 if unequal else 40, min(900, 2400 / sites)))
         method = chance.choice(sorted(UNEQUAL_METHODS if unequal else METHODS))
         k = 1 if method == "ddp" else chance.choice([3, 6, 12, 20, 32])
         settings = [f"platform.sites={sites}", f"platform.downlink={down}Mbps",
@@ -232,20 +232,24 @@ def draw(count, seed, fomoe, scenario, unequal=False):
         row = {}
         if unequal:
             pairs = [(a, b) for a in range(sites) for b in range(a + 1, sites)]
-            row = {"latencies_ms": " ".join(str(round(between(2, 150))) for _ in pairs),
-                   "congestion": chance.choice(["bbr", "cubic", "reno"]), "capped": "", "shared": "", "uplink": "host"}
+            row = {"latencies_ms": " ".join(str(round(between(1, 300))) for _ in pairs),
+                   "congestion": chance.choice(["bbr", "cubic", "reno"]), "capped": "", "shared": "", "uplink": "host",
+                   "queue": "8x", "buffers": chance.choice(["system", "large"])}
             special = chance.choice(["", "capped", "shared"]) if sites > 2 else ""
             if special == "capped":
                 row["capped"] = " ".join(f"{a}-{b}:{round(down * chance.uniform(0.1, 0.6))}Mbps"
                                          for a, b in chance.sample(pairs, 2))
             if special == "shared":
                 row["shared"] = f"{round(down * chance.uniform(0.4, 1.2))}Mbps"
-            if chance.random() < 0.2:
-                row["uplink"] = "router"
+            if chance.random() < 0.33:
+                row |= {"uplink": "router", "queue": chance.choice(["1x", "8x"])}
         row = {"name": f"{'unequal' if unequal else 'drawn'}-{seed}-{number:02}-{method}",
                "settings": " ".join(settings)} | row
         with tempfile.TemporaryDirectory() as folder:
-            few = overrides(with_platform(case_of(row), folder) + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
+            case = case_of(row)
+            few = overrides(with_platform(case, folder) + network_terms(case["congestion"], case["uplink"], case["queue"],
+                                                                        case["buffers"])
+                            + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
             asked = subprocess.run([fomoe, "simulate", scenario, *few, "--output", "-"], stdout=subprocess.PIPE,
                                    check=True)
         rounds = min(60, max(4, round(15 / json.loads(asked.stdout)["round"]["duration_s"])))
@@ -258,9 +262,18 @@ def case_of(row):
     return {"name": row["name"], "platform": row["name"], "model": "", "settings": row["settings"].split(" "),
             "latencies_ms": [int(value) for value in row.get("latencies_ms", "").split()],
             "capped": dict(one.split(":") for one in row.get("capped", "").split()), "shared": row.get("shared", ""),
-            "paced": True, "congestion": row.get("congestion", "bbr"), "queue": "8x",
+            "paced": True, "congestion": row.get("congestion", "bbr"), "queue": row.get("queue", "8x"),
             "uplink": row.get("uplink", "host"), "quota": None, "site_sequences": 0,
             "buffers": row.get("buffers", "large")}
+
+
+def network_terms(congestion_control, uplink_queue, queue, socket_buffers):
+    """Keys of [network_model] for the conditions of a run. 1 GB is the largest buffer that fomoe-wan sets."""
+    keys = {"host": "linux", "congestion_control": congestion_control, "uplink_queue": uplink_queue,
+            "queue_bdp": queue.removesuffix("x")}
+    if socket_buffers == "large":
+        keys |= {"send_buffer": "1GB", "receive_buffer": "2GB"}
+    return [f"network_model.{key}={value}" for key, value in keys.items()]
 
 
 def read_drawn(path):

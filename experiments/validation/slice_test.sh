@@ -13,5 +13,6 @@ python3 "$here/campaign.py" --slice --bin "$bin" --output "$folder/runs" || exit
 cat "$folder/conditions.csv"
 # Bytes must be exact. A busy machine is late, so wall clocks may be off by a quarter here; README.md has the errors on an
 # idle machine.
-"$bin/fomoe" validate "$folder"/runs/*.json --network-model "$here/network-bbr.toml" \
+"$bin/fomoe" validate "$folder"/runs/*.json --set network_model.host=linux --set network_model.congestion_control=bbr \
+  --set network_model.queue_bdp=8 --set network_model.send_buffer=1GB --set network_model.receive_buffer=2GB \
   --limit bytes=0 --limit wall_clock=0.25
