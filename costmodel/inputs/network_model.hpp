@@ -66,7 +66,7 @@ struct NetworkModel {
   std::optional<double> loss_rate;             // share of the segments that is lost
   double segment_bytes = 1460;                 // segment size for the loss_rate formula
   std::optional<double> initial_window_bytes;  // initial window of one stream; switches slow start on
-  bool idle_restart = false;                   // idle periods shrink the window: see after_idle_bytes()
+  bool idle_restart = false;  // idle periods shrink the window (RFC 2861); not with bbr
 
   // Queues of links; only with slow start.
   UplinkQueue uplink_queue = UplinkQueue::host;
@@ -128,35 +128,6 @@ NetworkModel linux_host();
 ///   cubic: segment · max(√(3 ÷ 2p), (C(3 + β) ÷ 4(1 − β))^¼ · (RTT ÷ p)^¾), C = 0.4, β = 0.7, RTT in
 ///          seconds  (RFC 9438, sections 4.3 and 5)
 double loss_window_bytes(const NetworkModel& network, double round_trip_s);
-
-/// Time that slow start adds to a flow that could run at `bytes_per_s` (the flow's share of the links if
-/// several flows start at once). RTT is the round trip time. The congestion window W begins with
-/// `window_bytes` and doubles in every round trip (RFC 5681; Startup of BBR, Cardwell et al. 2016) until it
-/// reaches the bandwidth-delay product of the flow, after n = ⌈log₂(rate · RTT ÷ W)⌉ round trips. The added
-/// time is
-///   n · RTT − W(2ⁿ − 1) ÷ rate
-/// A flow that ends before that waits for acknowledgements k times, where k is the largest number with
-/// W(2ᵏ − 1) < bytes. The remaining bytes then leave at once. The added time is
-///   k · RTT − W(2ᵏ − 1) ÷ rate
-/// It is 0 if the network model has no initial window.
-double slow_start_s(const NetworkModel& network, double window_bytes, double bytes, double bytes_per_s,
-                    double round_trip_s);
-
-/// The window of all streams of a new connection, in bytes. Requires network.initial_window_bytes.
-double first_window_bytes(const NetworkModel& network);
-
-/// The window after a connection has sent nothing for `idle_s`. With idle_restart, Linux halves it for each
-/// retransmission time-out of silence, but not below the first window (RFC 2861; tcp_cwnd_restart). BBR keeps
-/// what it has measured.
-double after_idle_bytes(const NetworkModel& network, double window_bytes, double idle_s, double round_trip_s);
-
-/// The retransmission time-out of Linux on a path whose round trips do not vary: RTT + 200 ms
-/// (RFC 6298 with the least deviation that Linux assumes, tcp_rto_min).
-double retransmission_timeout_s(double round_trip_s);
-
-/// Largest window that a connection keeps, in bandwidth-delay products of its share of the path: one in
-/// flight, and one in a queue. The size of the queue is assumed (the usual rule).
-inline constexpr double kWindow_pipes = 2;
 
 struct NetworkTerm {
   std::string key;   // "latency_factor"

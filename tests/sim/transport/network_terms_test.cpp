@@ -107,27 +107,6 @@ TEST_CASE("bbr: losses cost what is sent again, and probing a fiftieth on averag
   check_close(round_s(one_flow(), effective, options), 0.05 + kBytes / 640e3);
 }
 
-TEST_CASE("slow start: the time it adds, by its formula") {
-  NetworkModel network;
-  CHECK(costmodel::slow_start_s(network, 10e3, 1e6, 1e6, 0.1) == 0);  // off
-  network.initial_window_bytes = 10e3;
-  // The bandwidth-delay product is 1 MB/s · 0.1 s = 100 kB. The windows are 10, 20, 40 and 80 kB in 4 round
-  // trips. Together they are 150 kB, which take 0.15 s at the full rate.
-  check_close(costmodel::slow_start_s(network, 10e3, 4e6, 1e6, 0.1), 4 * 0.1 - 0.15);
-  // 25 kB end in the second round trip: 10 kB, the acknowledgement after 0.1 s, and 15 kB at the full rate.
-  check_close(costmodel::slow_start_s(network, 10e3, 25e3, 1e6, 0.1), 0.1 - 0.010);
-  CHECK(costmodel::slow_start_s(network, 10e3, 10e3, 1e6, 0.1) == 0);  // the first window holds all bytes
-  // A window that earlier bytes have opened: 40 kB, then 80 kB, in two round trips.
-  check_close(costmodel::slow_start_s(network, 40e3, 4e6, 1e6, 0.1), 2 * 0.1 - 0.12);
-  // Two streams start with 20 kB: 20 + 40 + 80 = 140 kB in three round trips.
-  network.streams = 2;
-  check_close(costmodel::slow_start_s(network, costmodel::first_window_bytes(network), 4e6, 1e6, 0.1),
-              3 * 0.1 - 0.14);
-  // There is no slow start if the first window fills the path, or without latency.
-  CHECK(costmodel::slow_start_s(network, 20e3, 4e6, 1e5, 0.1) == 0);
-  CHECK(costmodel::slow_start_s(network, 20e3, 4e6, 1e6, 0) == 0);
-}
-
 TEST_CASE("buckets: each is a ring of its own after the one before, with its latencies and its overhead") {
   // 4 MB in buckets of 1 MB among 4 sites are 4 calls of 2(M−1) = 6 steps, and a step takes latency + 0.25 MB
   // ÷ 1 MB/s.
