@@ -129,6 +129,10 @@ std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s)
   add_varying_steps(list, scenario, slowest, answer_s);
   add_jitter(list, scenario, answer_s);
   add_queues(list, scenario, answer_s);
+  for (Uncertainty& one : list) {  // no run ends before it begins
+    one.wall_clock_low_s = std::max(0.0, one.wall_clock_low_s);
+    one.wall_clock_high_s = std::max(0.0, one.wall_clock_high_s);
+  }
   return list;
 }
 
@@ -138,7 +142,7 @@ Interval95 in_quadrature(const std::vector<Uncertainty>& list, double answer_s) 
     below += std::pow(std::max(0.0, answer_s - std::min(input.wall_clock_low_s, input.wall_clock_high_s)), 2);
     above += std::pow(std::max(0.0, std::max(input.wall_clock_low_s, input.wall_clock_high_s) - answer_s), 2);
   }
-  return {answer_s - std::sqrt(below), answer_s + std::sqrt(above)};
+  return {std::max(0.0, answer_s - std::sqrt(below)), answer_s + std::sqrt(above)};
 }
 
 }  // namespace fomoe::costmodel

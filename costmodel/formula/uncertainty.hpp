@@ -44,7 +44,7 @@ struct Uncertainty {
 std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s);
 
 /// Combines independent uncertainties:
-///   answer − √Σ (answer − low)², answer + √Σ (high − answer)²
+///   answer − √Σ (answer − low)², but at least 0; answer + √Σ (high − answer)²
 /// Each sum contains the deviations on its own side of the answer.
 Interval95 in_quadrature(const std::vector<Uncertainty>& list, double answer_s);
 

@@ -13,11 +13,8 @@ namespace {
 
 constexpr double kRounding_s = 1e-6;
 
-/// Whether a key is a time that cannot be below zero. The lower bound of the normal distribution around an
-/// uncertain answer (wall_clock_low_s) can: it is a bound of the arithmetic, and tests/answers keeps some.
-bool is_time(std::string_view key) {
-  return key.ends_with("_s") && !key.ends_with("_per_s") && key != "wall_clock_low_s";
-}
+/// Whether a key is a time, which cannot be below zero.
+bool is_time(std::string_view key) { return key.ends_with("_s") && !key.ends_with("_per_s"); }
 
 /// Throws if a number cannot be what it is called: JSON would write one that is not finite as null, and a
 /// time in seconds (…_s) below zero is none.

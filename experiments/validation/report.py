@@ -39,8 +39,9 @@ TITLES = {"chosen": "chosen cases",
           "unequal": "latencies that differ (`unequal`)",
           "blind": "latencies that differ (`blind`)",
           "blind-2": "latencies that differ (`blind-2`)",
+         "blind-3": "latencies, queues and socket buffers that differ (`blind-3`)",
           "system": "the system's socket buffers (`system`)"}
-UNEQUAL = ["unequal", "blind", "blind-2"]
+UNEQUAL = ["unequal", "blind", "blind-2", "blind-3"]
 COMPUTED = ["computed", "computed-quota"]
 
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/parse_number.hpp"
 #include "trainer/rendezvous/connection.hpp"
 
 namespace fomoe::trainer {
@@ -33,7 +34,7 @@ void Rendezvous::measure_round_trips() {
     throw store_lost();
   }
   for (const std::string& text : gather("round trip", std::to_string(round_trip_s_))) {
-    if (!text.empty()) longest_round_trip_s_ = std::max(longest_round_trip_s_, std::stod(text));
+    longest_round_trip_s_ = std::max(longest_round_trip_s_, parse_number<double>(text).value_or(0));
   }
 }
 
