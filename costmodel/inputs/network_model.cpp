@@ -85,6 +85,58 @@ bool limits_connections(const NetworkModel& network, const platforms::Platform& 
   return limited;
 }
 
+std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
+  std::vector<NetworkTerm> terms;
+  const NetworkModel off;
+  if (network.background_share != off.background_share)
+    terms.push_back({"background_share",
+                     text_of("other traffic uses a share of ", network.background_share, " of every link")});
+  if (network.latency_factor != off.latency_factor)
+    terms.push_back({"latency_factor", text_of("all latencies are multiplied by ", network.latency_factor)});
+  if (network.jitter_s != off.jitter_s)
+    terms.push_back({"jitter", text_of("jitter adds up to ", network.jitter_s * 1e3,
+                                       " ms to the latency of every flow")});
+  if (network.ring_model != off.ring_model)
+    terms.push_back({"ring_model", "fluid rings: each hop is one flow, and its latency counts once"});
+  if (network.call_overhead_s != off.call_overhead_s)
+    terms.push_back({"call_overhead", text_of("each collective call has an overhead of ",
+                                              network.call_overhead_s * 1e3, " ms before it starts")});
+  if (network.payload_bytes_per_s)
+    terms.push_back({"payload_rate",
+                     text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
+                             " Gbit/s before they send each part")});
+  if (network.tcp_window_bytes)
+    terms.push_back({"tcp_window", text_of("TCP windows limit the rate of a flow to ", network.streams, " × ",
+                                           *network.tcp_window_bytes, " B ÷ round trip")});
+  if (network.send_buffer_bytes)
+    terms.push_back({"send_buffer", text_of("send buffers limit the rate of a flow to ", network.streams,
+                                            " × 2/3 × ", *network.send_buffer_bytes, " B ÷ round trip")});
+  if (network.receive_buffer_bytes)
+    terms.push_back({"receive_buffer", text_of("receive buffers limit windows to half of ",
+                                               *network.receive_buffer_bytes, " B")});
+  if (network.uplink_queue != off.uplink_queue)
+    terms.push_back({"uplink_queue", text_of("routers have a queue for ", network.queue_bdp,
+                                             " × rate × round trip of each uplink, and drop what is more")});
+  if (network.congestion_control == CongestionControl::bbr)
+    terms.push_back(
+        {"congestion_control",
+         text_of("bbr: payload uses ", congestion_share(network),
+                 " of every link on average, (1 − loss) × (1 − 0.2 s ÷ 10 s) (Cardwell et al. 2016)",
+                 network.idle_restart ? "; BBR keeps its rate during idle periods, so idle_restart is ignored"
+                                      : "")});
+  else if (network.loss_rate)
+    terms.push_back({"loss_rate", text_of("packet loss limits the rate of a flow to ", network.streams, " × ",
+                                          network.segment_bytes, " B ÷ round trip × ", loss_text(network))});
+  if (network.initial_window_bytes)
+    terms.push_back(
+        {"initial_window",
+         text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
+                 " B, doubled every round trip",
+                 network.idle_restart ? "; the window halves for each retransmission time-out of idleness"
+                                      : "")});
+  return terms;
+}
+
 bool is_calibrated(const NetworkModel& network, const std::string& key) {
   return std::find(network.calibrated.begin(), network.calibrated.end(), key) != network.calibrated.end();
 }

@@ -66,7 +66,7 @@ struct NetworkModel {
   std::optional<double> loss_rate;             // share of the segments that is lost
   double segment_bytes = 1460;                 // segment size for the loss_rate formula
   std::optional<double> initial_window_bytes;  // initial window of one stream; switches slow start on
-  bool idle_restart = false;  // idle periods shrink the window (RFC 2861); not with bbr
+  bool idle_restart = false;                   // idle periods shrink the window (RFC 2861); not with bbr
 
   // Queues of links; only with slow start.
   UplinkQueue uplink_queue = UplinkQueue::host;

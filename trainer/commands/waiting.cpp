@@ -27,7 +27,8 @@ double seconds_now() {
 void wait_for_lost_site(const std::vector<std::string>& arguments, double limit_s,
                         const std::string& reason) {
   const char* since = std::getenv(kLostSince);
-  const double lost_s = since == nullptr ? seconds_now() : parse_number<double>(since).value_or(seconds_now());
+  const double lost_s =
+      since == nullptr ? seconds_now() : parse_number<double>(since).value_or(seconds_now());
   if (seconds_now() - lost_s > limit_s) return;
   if (since == nullptr) ::setenv(kLostSince, std::to_string(lost_s).c_str(), 1);
   std::cerr << "fomoe-train: " << reason << "; waiting for all sites, to go on from the newest checkpoint\n";
