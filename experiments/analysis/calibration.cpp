@@ -19,7 +19,6 @@ namespace {
 std::string shown(const std::string& term, double value) {
   if (term == "call_overhead") return human_time(value);
   if (term == "payload_rate") return fmt::format("{:.4g} Gbit/s", 8e-9 / value);
-  if (term == "initial_window") return fmt::format("{:.0f} B", value);
   if (term == "tcp_window") return fmt::format("{:.0f} B", 1 / value);
   return fmt::format("{:.4g}", value);
 }
@@ -34,7 +33,6 @@ std::pair<std::string, std::string> interval(const FittedTerm& term) {
 std::string toml_value(const FittedTerm& term) {
   if (term.name == "call_overhead") return fmt::format("\"{:.4g}ms\"", term.value * 1e3);
   if (term.name == "payload_rate") return fmt::format("\"{:.4g}Mbps\"", 8e-6 / term.value);
-  if (term.name == "initial_window") return fmt::format("\"{:.0f}B\"", term.value);
   if (term.name == "tcp_window") return fmt::format("\"{:.0f}B\"", 1 / term.value);
   return fmt::format("{:.5g}", term.value);
 }

@@ -32,7 +32,7 @@ using costmodel::FitTerm;
 namespace {
 
 const std::vector<std::string> kTerms = {"bandwidth_efficiency", "latency_factor", "call_overhead",
-                                         "payload_rate", "initial_window"};
+                                         "payload_rate"};
 
 Data read_data(const std::vector<std::string>& paths, const std::vector<std::string>& overrides) {
   Data data;
@@ -63,8 +63,8 @@ Data read_data(const std::vector<std::string>& paths, const std::vector<std::str
   return data;
 }
 
-/// How each term's value is set in a scenario. `initial_window` is handled separately, since it is found by
-/// trying values. For payload_rate the reciprocal is fitted, because times are linear in the reciprocal.
+/// How each term's value is set in a scenario. For payload_rate the reciprocal is fitted, because times are
+/// linear in the reciprocal.
 void set_term(costmodel::NetworkModel& network, const std::string& term, double value) {
   if (term == "bandwidth_efficiency") network.bandwidth_efficiency = value;
   if (term == "latency_factor") network.latency_factor = value;
@@ -94,18 +94,17 @@ void announce_trials(std::size_t measurements, double trial_s) {
   said = true;
   if (trial_s >= kLong_s)
     message(fmt::format(
-        "a trial of the fit predicts {} measurements in {}; a fit needs some tens of trials, and more with "
-        "initial_window. Faster: fewer measurements, or fewer of --terms",
+        "a trial of the fit predicts {} measurements in {}; a fit needs some tens of trials. Faster: fewer "
+        "measurements, or fewer of --terms",
         measurements, human_time(trial_s)));
 }
 
-Fit fit_with_window(const Data& data, const std::vector<FitTerm>& terms, std::optional<double> window) {
+Fit fitted(const Data& data, const std::vector<FitTerm>& terms) {
   const costmodel::FitModel model = [&](const std::vector<double>& values) {
     std::vector<double> predictions;
     const auto begin = std::chrono::steady_clock::now();
     for (const Observation& one : data.observations) {
       costmodel::Scenario scenario = one.scenario;
-      if (window) scenario.network.initial_window_bytes = *window;
       for (std::size_t i = 0; i < terms.size(); ++i) set_term(scenario.network, terms[i].name, values[i]);
       predictions.push_back(predict(scenario).round.communication_s);
     }
@@ -114,56 +113,6 @@ Fit fit_with_window(const Data& data, const std::vector<FitTerm>& terms, std::op
     return predictions;
   };
   return costmodel::fit_terms(terms, model, observed(data));
-}
-
-/// The result of a fit with TCP slow start. The time of slow start is not a smooth function of the initial
-/// window. The fit therefore tries windows of 1, 2, 4, … segments and then values in between. The interval
-/// contains the windows whose sum of squared errors exceeds the minimum by no more than chance (F test, 95
-/// %).
-struct WindowFit {
-  Fit fit;
-  FittedTerm window;
-};
-
-WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const Fit& without) {
-  constexpr double kMostSegments = 2048;
-  const double segment = data.observations.front().scenario.network.segment_bytes;
-  std::vector<std::pair<double, Fit>> tried;  // window in segments and its fit
-  const auto attempt = [&](double segments) {
-    message(fmt::format("trying an initial window of {:g} segments", segments));
-    tried.emplace_back(segments, fit_with_window(data, terms, segments * segment));
-  };
-  const auto best = [&] {
-    return *std::min_element(tried.begin(), tried.end(), [](const auto& a, const auto& b) {
-      return a.second.sum_of_squares < b.second.sum_of_squares;
-    });
-  };
-  for (double segments = 1; segments <= kMostSegments; segments *= 4) attempt(segments);
-  const double coarse = best().first;
-  for (const double factor : {0.5, 2.0}) attempt(coarse * factor);
-  const double middle = best().first;
-  for (const double factor : {0.71, 0.84, 1.19, 1.41}) attempt(std::max(1.0, std::round(middle * factor)));
-  const auto [segments, fit] = best();
-  WindowFit found{fit, {"initial_window", false, 0, 0, 0, "", false}};
-  if (!costmodel::better_than_chance(fit, without)) {
-    found.fit = without;
-    found.window.why_not =
-        "slow start does not improve the fit significantly; it has little effect on data with few round "
-        "trips or with connections that were never idle";
-    return found;
-  }
-  const double n_p = std::max(1, fit.degrees_of_freedom - 1), t = costmodel::student_t(static_cast<int>(n_p));
-  const double most = fit.sum_of_squares * (1 + t * t / n_p);
-  double low = segments, high = segments;
-  std::sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // The interval extends to the nearest tried values that fit worse.
-  for (std::size_t i = 0; i < tried.size(); ++i) {
-    const bool fits = tried[i].second.sum_of_squares <= most;
-    if (fits && i > 0) low = std::min(low, tried[i - 1].first);
-    if (fits && i + 1 < tried.size()) high = std::max(high, tried[i + 1].first);
-  }
-  found.window = {"initial_window", true, segments * segment, low * segment, high * segment, "", false};
-  return found;
 }
 
 std::vector<std::string> asked_terms(const po::variables_map& values) {
@@ -224,19 +173,12 @@ std::optional<Calibration> calibrated_iperf3(const po::variables_map& values) {
 
 Calibration calibrate(Data data, const std::vector<std::string>& names) {
   std::vector<FitTerm> terms;
-  for (const std::string& name : names)
-    if (name != "initial_window") terms.push_back(fit_term(name));
+  for (const std::string& name : names) terms.push_back(fit_term(name));
   Calibration answer{std::move(data), {}, {}};
-  answer.fit = fit_with_window(answer.data, terms, std::nullopt);
+  answer.fit = fitted(answer.data, terms);
   if (!answer.fit.refused.empty())
     throw std::runtime_error("the data do not support a fit: " + answer.fit.refused);
   answer.terms = answer.fit.terms;
-  if (std::find(names.begin(), names.end(), "initial_window") != names.end()) {
-    const WindowFit with = fit_window(answer.data, terms, answer.fit);
-    answer.fit = with.fit;
-    answer.terms = with.fit.terms;
-    answer.terms.push_back(with.window);
-  }
   return answer;
 }
 
@@ -256,9 +198,9 @@ void run_calibrate(const Arguments& arguments) {
   options.add_options()(
       "terms", po::value<std::string>()->value_name("NAME,…"),
       "names of the terms to fit (default: bandwidth_efficiency,latency_factor,call_overhead,"
-      "payload_rate,initial_window)")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
-                                      "set a key of network_model to a known value instead of fitting it; "
-                                      "may be given several times (default: none)")(
+      "payload_rate)")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+                       "set a key of network_model to a known value instead of fitting it; "
+                       "may be given several times (default: none)")(
       "link-rate", po::value<std::string>()->value_name("RATE"),
       "rate of the link as in the platform file, for iperf3 reports")(
       "round-trip", po::value<std::string>()->value_name("TIME"),

@@ -83,25 +83,11 @@ TEST_CASE(
   CHECK(answer["runs"].size() == 24);
 
   REQUIRE(program(folder, "calibrate run-*.json --output fitted.toml").exit_status == 0);
-  CHECK(read_all(folder / "fitted.toml").find("initial_window") == std::string::npos);  // no run had it
   CHECK(program(folder, "validate run-3.json --network-model fitted.toml").exit_status == 2);
   write_measured_run(folder / "new.json", kTwoSites, {"strategy.local_steps=8"}, truth);
   ran = program(folder, "validate new.json --network-model fitted.toml --limit wall_clock=0.02");
   CHECK(ran.exit_status == 0);
   CHECK(program(folder, "validate new.json --limit wall_clock=0.02").exit_status == 1);  // no fitted model
-}
-
-TEST_CASE("slow start is recovered with its window, and left out if the runs had none") {
-  const Folder folder;
-  write_runs(folder, {"network_model.initial_window=14600B", "network_model.idle_restart=true"}, 3);
-  const Ran ran = program(folder,
-                          "calibrate run-*.json --set network_model.idle_restart=true --terms "
-                          "bandwidth_efficiency,initial_window --output -");
-  INFO(ran.err);
-  REQUIRE(ran.exit_status == 0);
-  const json answer = json::parse(ran.out);
-  check_holds(term(answer, "initial_window"), 14600, 1.0);
-  CHECK(term(answer, "bandwidth_efficiency")["supported"] == false);  // 1 within the noise
 }
 
 TEST_CASE("data that cannot support a fit give exit status 1 and the reason") {
