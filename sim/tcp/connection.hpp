@@ -53,8 +53,6 @@ class Connection {
   void deliver(double now_s, std::int64_t bytes);
   /// The acknowledgement of a burst arrives.
   void acknowledge(double now_s, const Burst& burst);
-  /// Ends all messages without events.
-  void abort() { parts_.clear(); }
 
   [[nodiscard]] double burst_bytes() const {
     return sim::burst_bytes(control_->pace_bytes_per_s(smoothed_s_));

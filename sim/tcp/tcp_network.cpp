@@ -17,8 +17,7 @@ void TcpNetwork::restart(const platforms::Platform& platform, std::uint64_t stre
   platform_ = &platform;
   stream_ = stream;
   close_all();
-  lines_.clear();
-  line_of_.clear();
+  planned_ = openings_ = 0;
   make_links(platform);
 }
 
@@ -27,11 +26,9 @@ void TcpNetwork::close_all() {
   stalled_.clear();
   bursts_.clear();
   free_bursts_.clear();
-  std::uint64_t draws = 0;
-  for (const std::unique_ptr<Line>& line : lines_) draws = std::max(draws, line->draws);
   lines_.clear();
   line_of_.clear();
-  planned_ += draws << 1U;
+  ++openings_;
 }
 
 // A queue has room for `queue_bdp` times what its link carries in the longest round trip of its ways, and
@@ -146,7 +143,7 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
   lines_.push_back(std::make_unique<Line>(
       Line{a, b, from, to,
            Connection(make_congestion_window(network_, round_trip_s, draw_next), buffers, round_trip_s),
-           (pair << 8U) + static_cast<std::uint64_t>(stream) + planned_}));
+           (pair << 32U) + (openings_ << 17U) + static_cast<std::uint64_t>(stream)}));
   Line& made = *lines_.back();
   if (network_.loss_rate)
     made.bytes_to_loss = -std::log1p(-draw(made)) * kSegment_bytes / *network_.loss_rate;

@@ -31,7 +31,7 @@ class TcpNetwork {
   void restart(const platforms::Platform& platform, std::uint64_t stream);
   /// The platform's links have changed.
   void change(double now_s);
-  /// Ends all messages without events, and closes all connections. Random draws continue.
+  /// Ends all messages without events, and closes all connections.
   void close_all();
   /// Sends a part of a message on one of the streams of a pair of nodes of different sites.
   void put(double now_s, costmodel::NodeId from, costmodel::NodeId to, int stream, std::int64_t bytes,
@@ -106,6 +106,7 @@ class TcpNetwork {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::pair<What, std::uint32_t>> stalled_;  // what waits for a link that is down
   std::uint64_t planned_ = 0;
+  std::uint64_t openings_ = 0;  // how often all connections were closed: later ones draw other numbers
 };
 
 }  // namespace fomoe::sim
