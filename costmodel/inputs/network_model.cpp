@@ -117,7 +117,10 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
   if (network.uplink_queue != off.uplink_queue)
     terms.push_back({"uplink_queue", text_of("routers have a queue for ", network.queue_bdp,
                                              " × rate × round trip of each uplink, and drop what is more")});
-  if (network.congestion_control == CongestionControl::bbr)
+  if (network.congestion_control == CongestionControl::bbr && network.initial_window_bytes)
+    terms.push_back({"congestion_control",
+                     "bbr: a connection paces at the rate that it has measured (Cardwell et al. 2016)"});
+  else if (network.congestion_control == CongestionControl::bbr)
     terms.push_back(
         {"congestion_control",
          text_of("bbr: payload uses ", congestion_share(network),

@@ -65,7 +65,7 @@ struct NetworkModel {
   std::optional<double> receive_buffer_bytes;  // largest receive buffer of one stream's socket
   std::optional<double> loss_rate;             // share of the segments that is lost
   double segment_bytes = 1460;                 // segment size for the loss_rate formula
-  std::optional<double> initial_window_bytes;  // initial window of one stream; switches slow start on
+  std::optional<double> initial_window_bytes;  // of one stream; connections are then simulated
   bool idle_restart = false;                   // idle periods shrink the window (RFC 2861); not with bbr
 
   // Queues of links; only with slow start.
@@ -78,7 +78,8 @@ struct NetworkModel {
   std::string calibration;  // "links.json"
 };
 
-/// Share of a link's rate that congestion control leaves to payload: 1 unless bbr. BBR sends lost segments
+/// Share of a link's rate that congestion control leaves to payload where connections are not simulated: 1
+/// unless bbr. BBR sends lost segments
 /// again, so with the loss rate p the share is:
 ///   (1 − p) · (1 − 0.2 ÷ 10)
 /// The second factor is the time outside ProbeRTT: for 0.2 s in every 10 s, a sender sends next to nothing,

@@ -17,13 +17,13 @@ namespace fomoe::sim {
 
 struct RunOptions {
   /// Number of rounds to execute of each class of rounds. By default, identical rounds are executed 3 times,
-  /// or 8 times if they overlap. If windows of connections grow, all rounds are executed if that takes at
-  /// most a tenth of `most_flows`. Rounds that differ, because placements are random, steps vary, latencies
-  /// jitter or links change, are all executed if that takes at most `most_flows` flows. Otherwise, if links
-  /// change, rounds that start at chosen times are executed (changing_rounds.hpp); if they do not, rounds are
-  /// executed until the 95 % confidence interval of the mean round is within `precision`, or until
-  /// `most_flows`. If links change, a given number is the number of rounds that are executed altogether,
-  /// approximately.
+  /// or 8 times if they overlap. If the windows of connections are simulated, all rounds are executed if that
+  /// takes at most a tenth of `most_flows`, and what is executed is executed up to five times (windows.hpp).
+  /// Rounds that differ, because placements are random, steps vary, latencies jitter or links change, are all
+  /// executed if that takes at most `most_flows` flows. Otherwise, if links change, rounds that start at
+  /// chosen times are executed (changing_rounds.hpp); if they do not, rounds are executed until the 95 %
+  /// confidence interval of the mean round is within `precision`, or until `most_flows`. If links change, a
+  /// given number is the number of rounds that are executed altogether, approximately.
   std::optional<std::int64_t> rounds;
   std::int64_t most_flows = 300'000;  // about one second of CPU time
   std::int64_t fewest_rounds = 8;     // smallest sample of rounds whose placements are random

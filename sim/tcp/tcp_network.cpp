@@ -194,8 +194,8 @@ void TcpNetwork::run(const double& until_s) {
   }
 }
 
-// Sends what the connection may send. Of one connection, the host's queue has at most two bursts at a time
-// (TCP small queues; tcp_small_queue_check() in net/ipv4/tcp_output.c).
+// Sends what the connection may send. It adds a burst to the host's queue as long as no more than two of its
+// own wait there (TCP small queues; tcp_small_queue_check() in net/ipv4/tcp_output.c).
 void TcpNetwork::pump(double now_s, std::uint32_t index) {
   constexpr double kMostInHost_bursts = 2;
   Line& line = *lines_[index];

@@ -53,16 +53,21 @@ class TcpMessage : public Message, private PartEvents {
 
   void written(double at_s) override {
     if (--unwritten_ > 0) return;
-    transport_.at(at_s, [this] {
-      if (events_.abandoned()) return;
-      if (events_.asks_for_leaving()) events_.all_left(ref_);
-      events_.sent(ref_);
+    transport_.at(at_s, [this, exists = std::weak_ptr<char>(exists_)] {
+      if (!exists.expired()) tell_sent();
     });
+  }
+
+  void tell_sent() {
+    if (events_.abandoned() || std::exchange(told_sent_, true)) return;
+    if (events_.asks_for_leaving()) events_.all_left(ref_);
+    events_.sent(ref_);
   }
 
   void delivered(double at_s) override {
     if (--undelivered_ > 0) return;
     transport_.at(at_s, [this] {
+      tell_sent();  // callbacks of the same time may come in any order
       if (!events_.abandoned()) events_.arrived(ref_);
     });
   }
@@ -74,8 +79,9 @@ class TcpMessage : public Message, private PartEvents {
   FlowRef ref_;
   double overhead_s_ = 0, jitter_s_ = 0;
   double told_s_ = 0;  // when the sender knows that the receiver is ready
-  bool offered_ = false, accepted_ = false;
-  int unwritten_ = 0, undelivered_ = 0;  // parts, one for each stream
+  bool offered_ = false, accepted_ = false, told_sent_ = false;
+  std::shared_ptr<char> exists_ = std::make_shared<char>();  // arrived() may destroy the message
+  int unwritten_ = 0, undelivered_ = 0;                      // parts, one for each stream
 };
 
 TcpTransport::TcpTransport(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,

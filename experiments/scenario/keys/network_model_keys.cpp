@@ -68,8 +68,8 @@ constexpr Key kNetworkModelKeys[] = {
     {"segment_size", Kind::size, "\"1460B\"", "", "TCP segment size, used with loss_rate", "\"1460B\"",
      member<&NetworkModel::segment_bytes>, links, "segment_bytes"},
     {"initial_window", Kind::size, "", "no slow start",
-     "initial window of a connection; it doubles every round trip", "\"14600B\"",
-     member<&NetworkModel::initial_window_bytes>, links, "initial_window_bytes"},
+     "initial window of a connection; switches the simulation of connections on, with windows and queues",
+     "\"14600B\"", member<&NetworkModel::initial_window_bytes>, links, "initial_window_bytes"},
     {"idle_restart", Kind::boolean, "false", "",
      "whether the window halves for each retransmission time-out in which a connection was idle, as in "
      "Linux; with initial_window",

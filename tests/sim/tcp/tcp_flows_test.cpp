@@ -93,6 +93,20 @@ TEST_CASE("a full queue in a router: CUBIC and BBR keep the link busy, and no by
   }
 }
 
+TEST_CASE("in a router's queue, acknowledgements wait behind the data of the other direction") {
+  // Both sites send 1 MB at once. In slow start each waits for acknowledgements, which the other's data
+  // delay.
+  sim::Options options = linux_options(CongestionControl::reno);
+  options.network.queue_bdp = 8;
+  const auto both =
+      transfer_only(2, Pattern::all_to_all_broadcast, Collective::direct, {exchange_of({0, 1}, 1'000'000)});
+  const platforms::Platform platform = platforms::uniform(2, 4e6, 4e6, 0.02);
+  options.network.uplink_queue = costmodel::UplinkQueue::host;
+  const double host_s = round_s(both, platform, options);
+  options.network.uplink_queue = costmodel::UplinkQueue::router;
+  CHECK(round_s(both, platform, options) > host_s + 0.02);
+}
+
 TEST_CASE("flows of one host share its uplink; together they take as long as their bytes") {
   const auto plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
                                   {exchange_of({0, 1}, 5'000'000), exchange_of({0, 2}, 5'000'000)});
