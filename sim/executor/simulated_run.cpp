@@ -176,7 +176,7 @@ class Simulation {
   /// beginnings matter little.
   void choose_windows() {
     if (!windows()) return;
-    windows_cost_ = windows_cost(run_.plan, largest_class().round_at(0), platform(), seconds_, simulation_);
+    windows_cost_ = windows_cost(run_.plan, usual_rounds_of_run(), platform(), seconds_, simulation_);
     if (options_.all_rounds || windows_cost_ <= static_cast<double>(options_.most_flows)) return;
     windows_cost_ = 0;
     simulation_.network.initial_window_bytes.reset();
@@ -209,9 +209,18 @@ class Simulation {
     run_.report.wall_clock_range_s = {range_.low * wall_clock_s, range_.high * wall_clock_s};
   }
 
-  [[nodiscard]] const costmodel::RoundClass& largest_class() const {
-    return *std::max_element(run_.plan.classes.begin(), run_.plan.classes.end(),
-                             [](const auto& a, const auto& b) { return a.count < b.count; });
+  /// Some rounds in the middle of the largest class: the first ones of methods that overlap send less, and
+  /// single rounds of asynchronous methods may send nothing.
+  [[nodiscard]] Sequence usual_rounds_of_run() const {
+    constexpr std::int64_t kMost = 3;
+    const auto kind = std::max_element(run_.plan.classes.begin(), run_.plan.classes.end(),
+                                       [](const auto& a, const auto& b) { return a.count < b.count; });
+    const std::int64_t known = std::min(kind->count, kind->known.value_or(kind->count));
+    const std::int64_t wanted = kind->identical && !kind->overlapping ? 1 : std::min(kMost, known);
+    Sequence sequence;
+    for (std::int64_t i = 0; i < wanted; ++i)
+      sequence.rounds.push_back(kind->round_at((known - wanted) / 2 + i));
+    return sequence;
   }
 
   /// How many rounds like the executed ones may be executed, by RunOptions::most_flows. Each node's part of
@@ -244,7 +253,7 @@ class Simulation {
       return kind.known.value_or(kind.count) >= kind.count;
     });
     most_rounds_ = affordable_rounds(
-        simulate(run_.plan, {largest_class().round_at(0)}, platform(), seconds_, simulation_));
+        simulate(run_.plan, usual_rounds_of_run().rounds, platform(), seconds_, simulation_));
     const double share = noise() ? 1 : kWindowsShare;
     return known && static_cast<double>(run_.plan.rounds) <= share * static_cast<double>(most_rounds_);
   }

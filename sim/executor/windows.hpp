@@ -8,9 +8,11 @@
 
 namespace fomoe::sim {
 
-/// What the bursts of a round cost, in flows of FluidTransport, estimated from its bytes between sites.
-double windows_cost(const costmodel::Plan& plan, std::int64_t round, const platforms::Platform& platform,
-                    const ComputeSeconds& seconds, const Options& options);
+/// What the bursts of a round cost, in flows of FluidTransport, estimated from the bytes between sites of
+/// some usual rounds.
+double windows_cost(const costmodel::Plan& plan, const Sequence& sequence,
+                    const platforms::Platform& platform, const ComputeSeconds& seconds,
+                    const Options& options);
 
 /// The end of a simulation ÷ that of the typical one.
 struct EndRange {

@@ -1,0 +1,40 @@
+// Tests when the windows of connections are simulated: a budget of bursts, whose size depends on rates.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/executor/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+
+namespace {
+
+/// Whether the answer says that windows were left out, for a payload of that many bytes.
+bool leaves_windows_out(const std::string& method, double rate_bytes_per_s, std::int64_t most_flows) {
+  costmodel::Scenario scenario = tests::ideal_scenario(method, 3);
+  for (platforms::Site& site : scenario.platform.sites)
+    site.uplink_bytes_per_s = site.downlink_bytes_per_s = rate_bytes_per_s;
+  scenario.network.initial_window_bytes = 14480;
+  sim::RunOptions options;
+  options.rounds = 5;
+  options.most_flows = most_flows;
+  const auto notes = sim::simulate_scenario(scenario, options).report.notes;
+  return std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("not simulated one by one") != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("slow connections send smaller bursts, which count towards the limit") {
+  constexpr std::int64_t kMost = 30'000;
+  CHECK(!leaves_windows_out("diloco", 125e6, kMost));
+  CHECK(leaves_windows_out("diloco", 125e3, kMost));
+}
+
+TEST_CASE("the rounds of asynchronous methods count their transfers, although single ones may send nothing") {
+  constexpr std::int64_t kMost = 30'000;
+  CHECK(!leaves_windows_out("async_diloco", 125e6, kMost));
+  CHECK(leaves_windows_out("async_diloco", 125e3, kMost));
+}
