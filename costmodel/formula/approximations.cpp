@@ -21,16 +21,19 @@ FormulaLimits limits_of(const Scenario& scenario) {
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
   std::vector<std::string> notes;
   const NetworkModel& network = scenario.network;
-  if (network.tcp_window_bytes || limits_connections(network, scenario.platform) || network.loss_rate ||
-      network.initial_window_bytes || network.jitter_s > 0 || network.call_overhead_s > 0 ||
-      network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
-      !scenario.platform.shared_links.empty() || !scenario.platform.changes.empty() ||
-      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat)
+  if (network.initial_window_bytes)
     notes.emplace_back(
-        "the closed form does not model TCP windows, send buffers, limits of a connection, loss, slow start, "
-        "jitter, overheads per call, buckets, one collective per tensor, fluid rings, links that several "
-        "paths share, link rates "
-        "that change, or waiting for steps of varying duration; simulate the scenario to include them");
+        "the closed form counts the windows of connections by round trips, each connection by itself; "
+        "queues, "
+        "losses, and connections that compete are only simulated; simulate the scenario to include them");
+  if (network.jitter_s > 0 || network.call_overhead_s > 0 || network.ring_model != RingModel::stepwise ||
+      scenario.strategy.bucket_bytes > 0 || !scenario.platform.shared_links.empty() ||
+      !scenario.platform.changes.empty() || scenario.variation.varies() ||
+      scenario.strategy.granularity != Granularity::flat)
+    notes.emplace_back(
+        "the closed form does not model jitter, overheads per call, buckets, one collective per tensor, "
+        "fluid rings, links that several paths share, link rates that change, or waiting for steps of "
+        "varying duration; simulate the scenario to include them");
   if (network.payload_bytes_per_s)
     notes.emplace_back(
         "the closed form lets a site prepare its payloads one after another, also those of transfers that "

@@ -14,12 +14,23 @@ namespace {
 
 using platforms::Platform;
 
-Links between(const Platform& platform, int from, int to) {
+/// A flow's cap, by flow_cap_bytes_per_s(). Where windows are counted, ConnectionWindow has the send buffer.
+double cap_bytes_per_s(const Platform& platform, const NetworkModel& network, int from, int to) {
+  const platforms::Path& path = platform.path(from, to);
+  NetworkModel terms = network;
+  if (network.initial_window_bytes) terms.send_buffer_bytes.reset();
+  return flow_cap_bytes_per_s(terms, path.latency_s + platform.path(to, from).latency_s,
+                              path.connection_bytes_per_s);
+}
+
+Links between(const Platform& platform, const NetworkModel& network, int from, int to) {
   const platforms::Path& path = platform.path(from, to);
   return {platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
           path.bandwidth_bytes_per_s,
           path.latency_s,
+          path.latency_s + platform.path(to, from).latency_s,
+          cap_bytes_per_s(platform, network, from, to),
           from,
           to};
 }
@@ -27,7 +38,8 @@ Links between(const Platform& platform, int from, int to) {
 // Whether no stage takes longer over `a` than over `b`.
 bool never_slower(const Links& a, const Links& b) {
   return a.port_bytes_per_s() >= b.port_bytes_per_s() && a.path_bytes_per_s >= b.path_bytes_per_s &&
-         a.latency_s <= b.latency_s;
+         a.latency_s <= b.latency_s && a.round_trip_s <= b.round_trip_s &&
+         a.cap_bytes_per_s >= b.cap_bytes_per_s;
 }
 
 void add(std::vector<Links>& list, const Links& links) {
@@ -146,30 +158,68 @@ double star_s(const Platform& platform, double out_bytes, double back_bytes) {
   return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
 }
 
+namespace {
+
+/// The effective platform. Caps of flows are in the rates of its paths, unless windows are counted.
+Platform limited_platform(const Platform& raw, const NetworkModel& network) {
+  Platform platform = effective_platform(raw, network);
+  const bool caps = network.tcp_window_bytes || network.receive_buffer_bytes || network.loss_rate ||
+                    limits_connections(network, platform);
+  if (!caps || network.initial_window_bytes) return platform;
+  const auto limit = [](double cap) {
+    return [cap](platforms::Path& path) {
+      path.bandwidth_bytes_per_s = std::min(path.bandwidth_bytes_per_s, cap);
+    };
+  };
+  if (platform.paths.alike()) {
+    platform.paths.change_all(limit(cap_bytes_per_s(platform, network, 0, 1)));
+    return platform;
+  }
+  for (int a = 0; a < platform.size(); ++a)
+    for (int b = 0; b < platform.size(); ++b)
+      if (a != b) platform.change_path(a, b, limit(cap_bytes_per_s(platform, network, a, b)));
+  return platform;
+}
+
+/// The slowest of each.
+Links slowest_of(const Platform& platform, const NetworkModel& network) {
+  constexpr double kNone = platforms::kUnlimited;
+  Links all{kNone, kNone, kNone, 0, 0, kNone};
+  for (const platforms::Site& site : platform.sites) {
+    all.uplink_bytes_per_s = std::min(all.uplink_bytes_per_s, site.uplink_bytes_per_s);
+    all.downlink_bytes_per_s = std::min(all.downlink_bytes_per_s, site.downlink_bytes_per_s);
+  }
+  platforms::each_path(platform, [&](int from, int to, const platforms::Path& path) {
+    all.path_bytes_per_s = std::min(all.path_bytes_per_s, path.bandwidth_bytes_per_s);
+    all.latency_s = std::max(all.latency_s, path.latency_s);
+    all.round_trip_s = std::max(all.round_trip_s, path.latency_s + platform.path(to, from).latency_s);
+    all.cap_bytes_per_s = std::min(all.cap_bytes_per_s, cap_bytes_per_s(platform, network, from, to));
+  });
+  return all;
+}
+
+}  // namespace
+
 LinkSets link_sets(const Scenario& scenario) {
   const NetworkModel& network = scenario.network;
-  const double share = network.bandwidth_efficiency * free_share(network);
-  const Platform& raw = scenario.platform;
+  Platform platform = limited_platform(scenario.platform, network);
   LinkSets sets;
   if (const auto rate = network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
-  sets.all = {platforms::kUnlimited, platforms::kUnlimited, platforms::kUnlimited, 0};
-  for (const platforms::Site& site : raw.sites) {
-    sets.all.uplink_bytes_per_s = std::min(sets.all.uplink_bytes_per_s, share * site.uplink_bytes_per_s);
-    sets.all.downlink_bytes_per_s =
-        std::min(sets.all.downlink_bytes_per_s, share * site.downlink_bytes_per_s);
-  }
-  platforms::each_path(raw, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
-    sets.all.path_bytes_per_s = std::min(sets.all.path_bytes_per_s, share * path.bandwidth_bytes_per_s);
-    sets.all.latency_s = std::max(sets.all.latency_s, network.latency_factor * path.latency_s);
-  });
-  if (!platforms::links_differ(raw)) return sets;
-  sets.sites = std::make_shared<const Platform>(effective_platform(raw, network));
-  const Platform& platform = *sets.sites;
+  if (network.initial_window_bytes) sets.windows = std::make_shared<const NetworkModel>(network);
+  sets.all = slowest_of(platform, network);
+  if (!platforms::links_differ(scenario.platform)) return sets;
   std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));
   std::iota(ring.begin(), ring.end(), 0);
   RingOrders(scenario).apply(ring);
   for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
-    add(sets.ring, between(platform, ring[i], ring[(i + 1) % ring.size()]));
+    add(sets.ring, between(platform, network, ring[i], ring[(i + 1) % ring.size()]));
+  if (sets.windows != nullptr) {
+    platforms::each_path(platform, [&](int from, int to, const platforms::Path& /*path*/) {
+      add(sets.pairs, between(platform, network, from, to));
+      if (from == 0 || to == 0) add(sets.first_site, between(platform, network, from, to));
+    });
+  }
+  sets.sites = std::make_shared<const Platform>(std::move(platform));
   return sets;
 }
 

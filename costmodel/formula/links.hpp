@@ -9,12 +9,15 @@
 
 namespace fomoe::costmodel {
 
-/// Payload rates and latency between a sender and a receiver.
+/// Payload rates and latency between a sender and a receiver. The limits of a connection
+/// (flow_cap_bytes_per_s) are in the rate of the path.
 struct Links {
   double uplink_bytes_per_s;    // of the sender
   double downlink_bytes_per_s;  // of the receiver
   double path_bytes_per_s;
-  double latency_s;        // one-way
+  double latency_s;  // one-way
+  double round_trip_s;
+  double cap_bytes_per_s;  // of a flow whose windows are counted; otherwise it is in the path's rate
   int from = -1, to = -1;  // sites; negative if the links represent all sites
 
   [[nodiscard]] double port_bytes_per_s() const { return std::min(uplink_bytes_per_s, downlink_bytes_per_s); }
@@ -22,8 +25,11 @@ struct Links {
 
 /// The links of a platform, as the closed form uses them. If sites are equal, only `all` is used.
 struct LinkSets {
-  Links all;                // the slowest ports and path and the longest latency of the platform
-  std::vector<Links> ring;  // hops of the ring that may decide how long it takes
+  Links all;                             // the slowest ports and path and the longest latency of the platform
+  std::vector<Links> ring;               // hops of the ring that may decide how long it takes
+  std::vector<Links> pairs, first_site;  // likewise for direct exchanges and stars; only with `windows`
+  /// The terms of connections whose windows are counted (connection_window.hpp); null: none are.
+  std::shared_ptr<const NetworkModel> windows;
   std::shared_ptr<const platforms::Platform> sites;  // with payload rates
   double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
   /// Direct exchanges that were computed over these sites: rows of a sweep repeat them.

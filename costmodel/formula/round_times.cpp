@@ -20,16 +20,17 @@ RoundTimes round_times(const PlanSummary& summary, const LinkSets& links, const 
   times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);
   times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;
   const double none = 0;
+  times.stages = stage_durations(summary, links, times.slowest_compute_s);
   for (std::size_t i = 0; i < summary.stages.size(); ++i) {
     const Stage& stage = summary.stages[i];
-    const double duration_s = stage_s(stage, links);
+    const double duration_s = times.stages[i].seconds;
     double late_at_end_s = duration_s - before_end_s(stage, step);
     double late_s = late_at_end_s - after_end_s(stage, step) - stage.hidden_hops * links.all.latency_s;
     times.communication_s += stage.times_per_round * duration_s;
     for (; i + 1 < summary.stages.size(); ++i) {  // the parts of this stage
       const Stage& part = summary.stages[i + 1];
       if (!part.part_of_previous) break;
-      const double part_s = stage_s(part, links) - before_end_s(part, step);
+      const double part_s = times.stages[i + 1].seconds - before_end_s(part, step);
       late_at_end_s = std::max(late_at_end_s, part_s);
       late_s = std::max(late_s, part_s - after_end_s(part, step));
     }

@@ -1,7 +1,7 @@
 // The closed form itself. It converts a plan's summary to seconds.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
-#include "costmodel/formula/links.hpp"
+#include "costmodel/formula/stage_durations.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
@@ -20,6 +20,7 @@ struct RoundTimes {
   double communication_s = 0;
   double exposed_s = 0;  // communication that compute does not hide
   double duration_s;
+  std::vector<StageDuration> stages = {};  // [stage of the summary]
 };
 
 /// Computation that hides a stage: what remains of the step in which it begins, and what follows.

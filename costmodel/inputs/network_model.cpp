@@ -72,6 +72,7 @@ double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s, do
   if (round_trip_s <= 0) return network.streams * connection_bytes_per_s;
   double window_bytes = std::min(network.tcp_window_bytes.value_or(platforms::kUnlimited),
                                  loss_window_bytes(network, round_trip_s));
+  if (network.receive_buffer_bytes) window_bytes = std::min(window_bytes, *network.receive_buffer_bytes / 2);
   if (connection_bytes_per_s == platforms::kUnlimited && network.send_buffer_bytes)
     window_bytes = std::min(window_bytes, kBufferInFlight * *network.send_buffer_bytes);
   return network.streams * std::min(connection_bytes_per_s, window_bytes / round_trip_s);

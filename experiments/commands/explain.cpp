@@ -155,6 +155,11 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
                        human_bytes(stage.bytes), rate(links.port_bytes_per_s()),
                        human_bytes(stage.pair_bytes), rate(links.path_bytes_per_s)),
            seconds(costmodel::stage_s(stage, links))});
+    if (const auto& all = resolved.times.round.stages[i]; all.windows_s > 0)
+      text += text_of({name + " with the windows of its connections, mean over the run",
+                       "links as above + round trips for windows that are smaller than what fits on the way",
+                       fmt::format("{} + {}", seconds(all.seconds - all.windows_s), seconds(all.windows_s)),
+                       seconds(all.seconds)});
     if (stage.hidden_steps > 0 || stage.hidden_forwards > 0 || stage.hidden_backwards > 0)
       text += fmt::format(
           "      overlaps with at most {:.4g} steps, {:.4g} forward passes and {:.4g} backward passes of "

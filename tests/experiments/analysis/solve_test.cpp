@@ -299,8 +299,8 @@ TEST_CASE("sensitivity in the text output names the engine, and warns if the clo
   CHECK_MESSAGE(near.out.find("\ncomputed by the closed form\n") != std::string::npos, near.out);
   const Ran far =
       run_in(source_dir(), "fomoe simulate " + kTwoSites +
-                               " --set network_model.tcp_window=64KiB --set platform.latency=100ms "
-                               "--set strategy.local_steps=1 --sensitivity closed-form");
+                               " --set network_model.call_overhead=20s --set strategy.local_steps=1 "
+                               "--sensitivity closed-form");
   CHECK_MESSAGE(far.out.find("--sensitivity simulated uses the simulator") != std::string::npos, far.out);
 }
 
@@ -312,8 +312,8 @@ TEST_CASE("sensitivity and the curve over bandwidth are simulated where the clos
     return 0.0;
   };
   for (const std::string& approximated :
-       {kTwoSites + " --set network_model.tcp_window=64KiB --set strategy.local_steps=1",
-        kTwoSites + " --set network_model.loss_rate=0.1% --set network_model.congestion_control=reno",
+       {kTwoSites + " --set network_model.call_overhead=50ms --set strategy.local_steps=1",
+        kTwoSites + " --set network_model.jitter=20ms",
         kTwoSites +
             " --set strategy.method=ddp --unset strategy.expert_overlap --set strategy.collective=direct "
             "--set strategy.bucket_bytes=5MB --set platform.preset=two-continents --set platform.sites=4",

@@ -103,6 +103,21 @@ TEST_CASE("every method over paths with latencies: simulated = closed form") {
   }
 }
 
+TEST_CASE("every method with windows that limit each flow: simulated = closed form") {
+  each_method([](Scenario& scenario) {
+    if (uses_paths_at_once(scenario)) return;
+    scenario.platform = platform_of(scenario.sites(), platforms::kUnlimited, kLatency_s);
+    scenario.network.tcp_window_bytes = kSlowPath * 2 * kLatency_s;
+    const double limited_s = formula_s(scenario);
+    CHECK(limited_s == doctest::Approx(tests::simulated_wholly(scenario).wall_clock_s).epsilon(1e-9));
+    // Two connections carry twice as much.
+    scenario.network.streams = 2;
+    CHECK(formula_s(scenario) ==
+          doctest::Approx(tests::simulated_wholly(scenario).wall_clock_s).epsilon(1e-9));
+    CHECK((formula_s(scenario) < limited_s) == !scenario.strategy.method->one_site);
+  });
+}
+
 TEST_CASE("every method where paths and ports are almost equally slow: the closed form is a lower bound") {
   // The formula takes the slower of a port and a path. While flows of unequal sizes share a port, the path of
   // the largest one is not used fully, so that the simulation may take a little longer.

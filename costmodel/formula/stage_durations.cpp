@@ -1,0 +1,116 @@
+#include "costmodel/formula/stage_durations.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "costmodel/formula/connection_window.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr double kRounds = 5;  // after which windows repeat
+
+/// Connections over links of one kind: the stage is over when the slowest of them has sent.
+struct Way {
+  Links links;
+  ConnectionWindow window;
+};
+
+/// Seconds that windows add to a connection's messages of the stage: one for each step.
+double added_s(const Stage& stage, Way& way, double streams) {
+  if (stage.pair_bytes <= 0) return 0;
+  // The messages of a pair have its share of the port.
+  const double rate = std::min(way.links.path_bytes_per_s,
+                               way.links.port_bytes_per_s() * stage.pair_bytes / stage.bytes) /
+                      streams;
+  const double messages = stage.star ? 2 : std::max(1.0, std::round(stage.latency_hops));
+  const double bytes = stage.pair_bytes / messages / streams;
+  double sum_s = 0, before_s = -1;
+  for (double i = 0; i < messages; ++i) {
+    const double added_s = way.window.send_s(bytes, rate) - bytes / rate;
+    sum_s += added_s;
+    if (added_s <= 1e-12 || added_s == before_s) return sum_s + added_s * (messages - i - 1);
+    before_s = added_s;
+  }
+  return sum_s;
+}
+
+class Windows {
+ public:
+  explicit Windows(const LinkSets& links) : links_(links) {}
+
+  /// The stage once more, after a pause of its connections.
+  StageDuration next(const Stage& stage, double pause_s) {
+    std::vector<Way>& ways = ways_of(stage.between);
+    const double streams = links_.windows->streams;
+    const bool ring = stage.between == Between::ring && links_.sites != nullptr;
+    const double before_s = stage_s(stage, links_);
+    StageDuration longest{before_s, 0};
+    for (Way& way : ways) {
+      way.window.pause(pause_s);
+      const double added = added_s(stage, way, streams);
+      const double seconds = ring ? stage_s(stage, way.links) + preparation_s(stage, links_.payload_s_per_byte) : before_s;
+      if (seconds + added > longest.seconds) longest = {seconds + added, added};
+    }
+    return longest;
+  }
+
+ private:
+  std::vector<Way>& ways_of(Between between) {
+    std::vector<Way>& ways = ways_[between];
+    if (!ways.empty()) return ways;
+    const auto add = [&](const Links& links) {
+      ways.push_back({links, ConnectionWindow(*links_.windows, links.round_trip_s,
+ links.cap_bytes_per_s / links_.windows->streams * links.round_trip_s)});
+    };
+    if (links_.sites == nullptr || between == Between::any) {
+      add(links_.all);
+      return ways;
+    }
+    for (const Links& links : between == Between::ring    ? links_.ring
+                              : between == Between::pairs ? links_.pairs
+                                                          : links_.first_site)
+      add(links);
+    return ways;
+  }
+
+  const LinkSets& links_;
+  std::map<Between, std::vector<Way>> ways_;
+};
+
+}  // namespace
+
+std::vector<StageDuration> stage_durations(const PlanSummary& summary, const LinkSets& links,
+                                           double compute_s) {
+  std::vector<StageDuration> mean(summary.stages.size());
+  if (links.windows == nullptr) {
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i].seconds = stage_s(summary.stages[i], links);
+    return mean;
+  }
+  Windows windows(links);
+  const double rounds = std::min(kRounds, std::max(1.0, summary.rounds));
+  for (double round = 0; round < rounds; ++round) {
+    // The last of these rounds stands for all later ones.
+    std::map<Between, bool> used;
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      const Stage& stage = summary.stages[i];
+      if (stage.times_per_round == 0) continue;
+      const double times = std::max(1.0, stage.times_per_round * summary.rounds);
+      const double share = std::clamp(times - round, 0.0, round + 1 < rounds ? 1.0 : times) / times;
+      double pause_s = 0;
+      if (!std::exchange(used[stage.between], true)) {
+        pause_s = compute_s / stage.times_per_round;
+        const bool hidden = stage.hidden_steps > 0 || stage.hidden_backwards > 0;
+        if (hidden) pause_s = std::max(0.0, pause_s - stage_s(stage, links));
+      }
+      const StageDuration now = windows.next(stage, pause_s);
+      mean[i].seconds += share * now.seconds;
+      mean[i].windows_s += share * now.windows_s;
+    }
+  }
+  return mean;
+}
+
+}  // namespace fomoe::costmodel
