@@ -82,6 +82,8 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
   platform.shared_sets = measured.shared_sets;
   platform.provenance = measured.provenance;
   platform.measured_connections = measured.measured_connections;
+  platform.payload_rates = measured.payload_rates;
+  platform.packet_bytes = measured.packet_bytes;
   std::vector<int> like;
   std::vector<int> copies(measured.sites.size(), 0);
   for (int i = 0; i < count; ++i) {

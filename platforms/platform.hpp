@@ -59,6 +59,8 @@ struct Platform {
   double changes_period_s = 0;              // period with which the changes repeat; 0 if they happen once
   double changes_start_s = 0;               // time on the clock of the changes at which the run starts
   int measured_connections = 0;  // connections between two sites that reached the rates together; 0: unknown
+  bool payload_rates = false;    // rates are those of TCP payload; otherwise headers take a part of them
+  double packet_bytes = 1500;    // largest packet, with the headers of IP and TCP (MTU)
   std::vector<Provenance> provenance = {};
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }

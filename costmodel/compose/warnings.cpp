@@ -1,6 +1,7 @@
 #include "costmodel/compose/warnings.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 #include <sstream>
 
@@ -23,36 +24,76 @@ std::vector<std::string> warnings_about(const Scenario& scenario) {
   return warnings;
 }
 
+namespace {
+
+/// The path whose connections carry the smallest share of what its links do.
+struct Limited {
+  double share = 1;  // 1: all of it
+  double carried_bytes_per_s = 0;
+  int from = 0, to = 0;
+};
+
+Limited most_limited(const platforms::Platform& platform, const NetworkModel& network) {
+  Limited most;
+  platforms::each_path(platform, [&](int a, int b, const platforms::Path& path) {
+    const double cap = flow_cap_bytes_per_s(network, path.latency_s + platform.path(b, a).latency_s,
+                                            path.connection_bytes_per_s);
+    const double share = cap / platform.route_bytes_per_s(a, b);
+    if (share < most.share) most = {share, cap, a, b};
+  });
+  return most;
+}
+
+/// "at most 0.149 of the 10 Gb/s from a to b"
+std::string text_of(const Limited& limited, const platforms::Platform& platform) {
+  std::ostringstream text;
+  text << std::setprecision(3) << "at most " << limited.carried_bytes_per_s * 8e-9 << " of the "
+       << limited.carried_bytes_per_s / limited.share * 8e-9 << " Gb/s from "
+       << platform.sites[static_cast<std::size_t>(limited.from)].name << " to "
+       << platform.sites[static_cast<std::size_t>(limited.to)].name;
+  return text.str();
+}
+
+}  // namespace
+
 std::string fewer_connections(const Scenario& scenario) {
   const platforms::Platform& platform = scenario.platform;
   if (platform.measured_connections <= scenario.network.streams) return {};
   NetworkModel host = scenario.network;
   const bool simulated = host.send_buffer_bytes.has_value();
   if (!simulated) host.send_buffer_bytes = linux_host().send_buffer_bytes;
-  double least_share = 1, carried = 0;
-  int from = 0, to = 0;
-  platforms::each_path(platform, [&](int a, int b, const platforms::Path& path) {
-    const double cap = flow_cap_bytes_per_s(host, path.latency_s + platform.path(b, a).latency_s,
-                                            path.connection_bytes_per_s);
-    const double share = cap / platform.route_bytes_per_s(a, b);
-    if (share >= least_share) return;
-    least_share = share;
-    carried = cap;
-    from = a;
-    to = b;
-  });
-  if (least_share >= 1) return {};
+  const Limited limited = most_limited(platform, host);
+  if (limited.share >= 1) return {};
   std::ostringstream text;
   text << std::setprecision(3) << "the rates of platform " << platform.name << " were measured with "
        << platform.measured_connections << " connections between two sites at a time; the "
        << scenario.network.streams << " of network_model.streams, with a send buffer of "
-       << *host.send_buffer_bytes / (1 << 20) << " MiB, carry at most " << carried * 8e-9 << " of the "
-       << carried / least_share * 8e-9 << " Gb/s from " << platform.sites[static_cast<std::size_t>(from)].name
-       << " to " << platform.sites[static_cast<std::size_t>(to)].name << "; "
+       << *host.send_buffer_bytes / (1 << 20) << " MiB, carry " << text_of(limited, platform) << "; "
        << (simulated ? "a simulation includes this"
                      : "this answer leaves it out, and network_model.host=linux includes it")
        << ", and network_model.streams=" << platform.measured_connections
        << " has the connections of the measurement";
+  return text.str();
+}
+
+std::string more_connections(const Scenario& scenario) {
+  constexpr double kWorthSaying = 0.5;
+  constexpr int kMostStreams = 64;
+  const NetworkModel& network = scenario.network;
+  if (!network.loss_rate && !network.initial_window_bytes) return {};
+  const Limited limited = most_limited(scenario.platform, network);
+  if (limited.share >= kWorthSaying) return {};
+  const double wanted = std::ceil(network.streams / limited.share);
+  const int streams = wanted < kMostStreams ? static_cast<int>(wanted) : kMostStreams;
+  if (streams <= network.streams) return {};
+  NetworkModel without_loss = network;
+  without_loss.loss_rate.reset();
+  const bool by_loss = most_limited(scenario.platform, without_loss).share > limited.share;
+  std::ostringstream text;
+  text << std::setprecision(3) << "the " << network.streams << " of network_model.streams carry "
+       << text_of(limited, scenario.platform) << ", because of "
+       << (by_loss ? "lost packets" : "the buffers of their sockets") << "; network_model.streams=" << streams
+       << " would carry " << std::min(1.0, limited.share * streams / network.streams) * 100 << " %";
   return text.str();
 }
 

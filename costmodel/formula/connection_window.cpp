@@ -17,10 +17,12 @@ ConnectionWindow::ConnectionWindow(const NetworkModel& network, double round_tri
 // room for is less than its size, by the structures that describe each burst.
 double ConnectionWindow::most_in_flight(double bytes, double rate_bytes_per_s) const {
   constexpr double kDescription_bytes = 1280, kLargestBurst_bytes = 65216, kSmallestBurst_bytes = 2896;
-  constexpr double kPace = 4, kBurstsPerSecond = 1024;  // slow start paces at 2 windows, of 2 flights (tcp_tso_autosize())
+  constexpr double kPace = 4, kBurstsPerSecond =
+                                  1024;  // slow start paces at 2 windows, of 2 flights (tcp_tso_autosize())
   if (send_buffer_bytes_ == platforms::kUnlimited) return most_bytes_;
-  const double burst = std::clamp(kPace * std::min(rate_bytes_per_s, send_buffer_bytes_ / round_trip_s_) / kBurstsPerSecond,
-                                  kSmallestBurst_bytes, kLargestBurst_bytes);
+  const double burst =
+      std::clamp(kPace * std::min(rate_bytes_per_s, send_buffer_bytes_ / round_trip_s_) / kBurstsPerSecond,
+                 kSmallestBurst_bytes, kLargestBurst_bytes);
   const double room = send_buffer_bytes_ / (1 + kDescription_bytes / burst);
   if (bytes <= room) return most_bytes_;
   return std::min(most_bytes_, kBufferInFlight * room);

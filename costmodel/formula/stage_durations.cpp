@@ -22,9 +22,9 @@ struct Way {
 double added_s(const Stage& stage, Way& way, double streams) {
   if (stage.pair_bytes <= 0) return 0;
   // The messages of a pair have its share of the port.
-  const double rate = std::min(way.links.path_bytes_per_s,
-                               way.links.port_bytes_per_s() * stage.pair_bytes / stage.bytes) /
-                      streams;
+  const double rate =
+      std::min(way.links.path_bytes_per_s, way.links.port_bytes_per_s() * stage.pair_bytes / stage.bytes) /
+      streams;
   const double messages = stage.star ? 2 : std::max(1.0, std::round(stage.latency_hops));
   const double bytes = stage.pair_bytes / messages / streams;
   double sum_s = 0, before_s = -1;
@@ -51,7 +51,8 @@ class Windows {
     for (Way& way : ways) {
       way.window.pause(pause_s);
       const double added = added_s(stage, way, streams);
-      const double seconds = ring ? stage_s(stage, way.links) + preparation_s(stage, links_.payload_s_per_byte) : before_s;
+      const double seconds =
+          ring ? stage_s(stage, way.links) + preparation_s(stage, links_.payload_s_per_byte) : before_s;
       if (seconds + added > longest.seconds) longest = {seconds + added, added};
     }
     return longest;
@@ -62,8 +63,9 @@ class Windows {
     std::vector<Way>& ways = ways_[between];
     if (!ways.empty()) return ways;
     const auto add = [&](const Links& links) {
-      ways.push_back({links, ConnectionWindow(*links_.windows, links.round_trip_s,
- links.cap_bytes_per_s / links_.windows->streams * links.round_trip_s)});
+      ways.push_back(
+          {links, ConnectionWindow(*links_.windows, links.round_trip_s,
+                                   links.cap_bytes_per_s / links_.windows->streams * links.round_trip_s)});
     };
     if (links_.sites == nullptr || between == Between::any) {
       add(links_.all);

@@ -8,7 +8,7 @@
 namespace fomoe::costmodel {
 
 struct StageDuration {
-  double seconds = 0;     // all of it
+  double seconds = 0;    // all of it
   double windows_s = 0;  // part of it in which windows of connections are too small for their links
 };
 

@@ -47,10 +47,13 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
   return platform;
 }
 
-NetworkModel linux_host() {
+NetworkModel linux_host(double packet_bytes) {
+  constexpr double kHeaders_bytes = 52, kFrameAndAcknowledgement_bytes = 26;
   NetworkModel network;
-  network.bandwidth_efficiency = 0.949;
-  network.initial_window_bytes = 10 * 1448;
+  network.segment_bytes = packet_bytes - kHeaders_bytes;
+  network.bandwidth_efficiency =
+      std::round(1000 * network.segment_bytes / (packet_bytes + kFrameAndAcknowledgement_bytes)) / 1000;
+  network.initial_window_bytes = 10 * network.segment_bytes;
   network.idle_restart = true;
   network.send_buffer_bytes = 4.0 * 1024 * 1024;
   network.receive_buffer_bytes = 6.0 * 1024 * 1024;

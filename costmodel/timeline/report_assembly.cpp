@@ -69,7 +69,8 @@ std::string short_text(double number) {
   return text.str();
 }
 
-void add_network_provenance(RunReport& report, const NetworkModel& network) {
+void add_network_provenance(RunReport& report, const NetworkModel& network,
+                            const platforms::Platform& platform) {
   const auto add = [&](const char* what, const std::string& key, const std::string& text) {
     if (key == "payload_rate" && !network.payload_rate_profile.empty())
       report.provenance.push_back({what, Origin::measured, text + " (" + network.payload_rate_profile + ")"});
@@ -80,8 +81,9 @@ void add_network_provenance(RunReport& report, const NetworkModel& network) {
   };
   const double efficiency = network.bandwidth_efficiency;
   add("bandwidth efficiency", "bandwidth_efficiency",
-      efficiency == 1.0 ? "1: payload uses the whole rate of every link"
-                        : "payload uses " + short_text(efficiency) + " of the rate of every link");
+      efficiency == 1.0 && platform.payload_rates ? "1: the rates of the platform are those of payload"
+      : efficiency == 1.0                         ? "1: payload uses the whole rate of every link"
+                          : "payload uses " + short_text(efficiency) + " of the rate of every link");
   for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
 }
 
@@ -115,7 +117,10 @@ RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int6
   }
   report.flops_per_token = counts.flops_per_token;
   const std::vector<ComputeTimes> times = site_times(scenario, counts);
-  if (const std::string note = fewer_connections(scenario); !note.empty()) report.notes.push_back(note);
+  if (const std::string note = fewer_connections(scenario); !note.empty())
+    report.notes.push_back(note);
+  else if (const std::string more = more_connections(scenario); !more.empty())
+    report.notes.push_back(more);
   if (const std::string note = unequal_steps(scenario, times); !note.empty()) report.notes.push_back(note);
   report.efficiency = run_efficiency(scenario, times);
   report.provenance = compute_provenance(scenario, times);
@@ -127,7 +132,7 @@ RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int6
         {"step time variation", variation.from_samples ? Origin::measured : Origin::assumed,
          variation.from_samples ? "drawn from the profile's samples"
                                 : "drawn from the distribution given in the scenario"});
-  add_network_provenance(report, scenario.network);
+  add_network_provenance(report, scenario.network, scenario.platform);
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
   report.provenance.push_back(memory_provenance(counts.fullest_site().model, counts.fullest_site().load));
   report.memory_problem = memory_problem(scenario, counts);

@@ -186,7 +186,7 @@ std::string platform_toml(const Measurements& measured, const std::string& name)
       "connection_bandwidth what a single one did: a flow gets\n# at most network_model.streams times the "
       "latter, so set streams to the connections that your training opens.\n"
       "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {}; one-way "
-      "latency taken as half of the round trip\"\nmeasured = true\nconnections = {}\n",
+      "latency taken as half of the round trip\"\nmeasured = true\nrates = \"payload\"\nconnections = {}\n",
       quotable(name), measured.date, measured.iperf3_version, stream_list(measured), measured.seconds,
       measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions),
       most_streams(measured));

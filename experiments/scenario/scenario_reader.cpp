@@ -55,6 +55,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   mistakes.collect([&] { read_network_model(document, scenario); });
   const bool platform = mistakes.collect([&] { read_platform(document, scenario); });
   if (platform) {
+    set_terms_of_packets(document, scenario);
     mistakes.collect([&] { read_traffic(document, scenario); });
     mistakes.collect([&] { scenario.prices = read_prices(document, scenario.platform); });
     mistakes.collect([&] { read_failures(document, scenario); });

@@ -21,7 +21,7 @@ double bursts(double bytes, const platforms::Platform& platform, int from, int t
   for (const int link : platform.shared_by(from, to))
     bytes_per_s =
         std::min(bytes_per_s, platform.shared_links[static_cast<std::size_t>(link)].bandwidth_bytes_per_s);
-  return bytes / burst_bytes(bytes_per_s);
+  return bytes / burst_bytes(bytes_per_s, kSegment_bytes);
 }
 
 }  // namespace

@@ -14,14 +14,15 @@ namespace {
 constexpr double kHighGain = 2885.0 / 1000, kWindowGain = 2;
 constexpr double kPaced = 0.99;  // bbr_pacing_margin_percent
 constexpr int kRateRounds = 10;
-constexpr double kLeastWindow_bytes = 4 * kSegment_bytes;
+constexpr double kLeastWindow_segments = 4;
+constexpr double kFirstWindow_segments = 10;  // TCP_INIT_CWND
 constexpr double kProbeRoundTripEvery_s = 10, kProbeRoundTripFor_s = 0.2;
 constexpr std::array<double, 8> kCycle = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 
 class Bbr : public CongestionWindow {
  public:
-  Bbr(double first_window_bytes, double round_trip_s, std::function<double()> draw)
-      : CongestionWindow(first_window_bytes),
+  Bbr(double first_window_bytes, double round_trip_s, std::function<double()> draw, double segment_bytes)
+      : CongestionWindow(first_window_bytes, segment_bytes),
         draw_(std::move(draw)),
         pace_(kHighGain * window_ / std::max(round_trip_s, 1e-3)),
         least_s_(round_trip_s) {}
@@ -58,7 +59,7 @@ class Bbr : public CongestionWindow {
   [[nodiscard]] double rate() const { return rates_.empty() ? 0 : rates_.front().second; }
   /// The window for a gain, with what offload at both ends holds back (bbr_quantization_budget()).
   [[nodiscard]] double window_of(double gain, double more = 0) const {
-    return gain * rate() * least_s_ + more + 3 * burst_bytes(pace_);
+    return gain * rate() * least_s_ + more + 3 * burst_bytes(pace_, segment_);
   }
 
   void update_rate(const Ack& ack) {
@@ -138,7 +139,7 @@ class Bbr : public CongestionWindow {
       probe_end_s_ = -1;
     }
     if (mode_ == Mode::probe_round_trip) {
-      if (probe_end_s_ < 0 && ack.in_flight() <= kLeastWindow_bytes) {
+      if (probe_end_s_ < 0 && ack.in_flight() <= kLeastWindow_segments * segment_) {
         probe_end_s_ = ack.now_s + kProbeRoundTripFor_s;
         probe_round_ = false;
         round_end_ = ack.acknowledged;
@@ -178,10 +179,10 @@ class Bbr : public CongestionWindow {
     const double target = window_of(gain, extra);
     if (full_)
       window_ = std::min(window_ + ack.bytes, target);
-    else if (window_ < target || ack.acknowledged < kFirstWindow_bytes)
+    else if (window_ < target || ack.acknowledged < kFirstWindow_segments * segment_)
       window_ += ack.bytes;
-    window_ = std::max(window_, kLeastWindow_bytes);
-    if (mode_ == Mode::probe_round_trip) window_ = std::min(window_, kLeastWindow_bytes);
+    window_ = std::max(window_, kLeastWindow_segments * segment_);
+    if (mode_ == Mode::probe_round_trip) window_ = std::min(window_, kLeastWindow_segments * segment_);
   }
 
   std::function<double()> draw_;
@@ -209,8 +210,8 @@ class Bbr : public CongestionWindow {
 }  // namespace
 
 std::unique_ptr<CongestionWindow> make_bbr(double first_window_bytes, double round_trip_s,
-                                           std::function<double()> draw) {
-  return std::make_unique<Bbr>(first_window_bytes, round_trip_s, std::move(draw));
+                                           std::function<double()> draw, double segment_bytes) {
+  return std::make_unique<Bbr>(first_window_bytes, round_trip_s, std::move(draw), segment_bytes);
 }
 
 }  // namespace fomoe::sim

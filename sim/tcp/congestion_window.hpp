@@ -34,8 +34,8 @@ struct Ack {
 class CongestionWindow {
  public:
   /// A window has room for a segment at least.
-  explicit CongestionWindow(double first_window_bytes)
-      : window_(std::max(first_window_bytes, kSegment_bytes)) {}
+  CongestionWindow(double first_window_bytes, double segment_bytes)
+      : window_(std::max(first_window_bytes, segment_bytes)), segment_(segment_bytes) {}
   virtual ~CongestionWindow() = default;
   virtual void acknowledged(const Ack& ack) = 0;
   /// A queue was full, or a segment was lost by chance. At most once in a round trip.
@@ -50,9 +50,11 @@ class CongestionWindow {
   /// The number of windows for which a socket has room in its send buffer.
   [[nodiscard]] virtual double buffered_windows() const { return 2; }
   [[nodiscard]] double window_bytes() const { return window_; }
+  [[nodiscard]] double segment_bytes() const { return segment_; }
 
  protected:
   double window_;
+  double segment_;  // payload of a full segment
 };
 
 /// The scenario's congestion control for a connection. `draw` returns pseudorandom numbers in [0, 1).
@@ -60,9 +62,12 @@ class CongestionWindow {
 std::unique_ptr<CongestionWindow> make_congestion_window(const costmodel::NetworkModel& network,
                                                          double round_trip_s, std::function<double()> draw);
 
-std::unique_ptr<CongestionWindow> make_reno(double first_window_bytes, bool idle_restart);
-std::unique_ptr<CongestionWindow> make_cubic(double first_window_bytes, bool idle_restart);
+std::unique_ptr<CongestionWindow> make_reno(double first_window_bytes, bool idle_restart,
+                                            double segment_bytes = kSegment_bytes);
+std::unique_ptr<CongestionWindow> make_cubic(double first_window_bytes, bool idle_restart,
+                                             double segment_bytes = kSegment_bytes);
 std::unique_ptr<CongestionWindow> make_bbr(double first_window_bytes, double round_trip_s,
-                                           std::function<double()> draw);
+                                           std::function<double()> draw,
+                                           double segment_bytes = kSegment_bytes);
 
 }  // namespace fomoe::sim

@@ -1,6 +1,7 @@
 #include "sim/tcp/connection.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace fomoe::sim {
@@ -9,10 +10,14 @@ namespace {
 
 // Memory of the structures that describe a burst: struct sk_buff, skb_shared_info and the headers.
 constexpr double kDescription_bytes = 1280;
-// The memory that tcp_sndbuf_expand() (net/ipv4/tcp_input.c) counts for a segment with a packet size of 1500
-// bytes: 1460 and the headers, up to the next power of two, and 256. (Kernels with wireless drivers reserve
-// more for headers, and count 4096 + 256.)
-constexpr double kMemoryPerSegment_bytes = 2048 + 256;
+// The memory that tcp_sndbuf_expand() (net/ipv4/tcp_input.c) counts for a segment: payload and options, and
+// the headers and structures around them, up to the next power of two, and 256. (Kernels with wireless
+// drivers reserve more for headers.)
+double memory_of_segment(double segment_bytes) {
+  constexpr double kOptions_bytes = 12, kAround_bytes = 480, kBuffer_bytes = 256;
+  const auto all = static_cast<std::uint64_t>(segment_bytes + kOptions_bytes + kAround_bytes);
+  return static_cast<double>(std::bit_ceil(all)) + kBuffer_bytes;
+}
 // A socket that was full takes data again when at most 2/3 of its buffer are in use
 // (sk_stream_is_writeable() in include/net/sock.h).
 constexpr double kTakesAgain = 2.0 / 3;
@@ -30,7 +35,7 @@ Connection::Connection(std::unique_ptr<CongestionWindow> control, SocketBuffers 
 }
 
 void Connection::put(double now_s, std::int64_t bytes, PartEvents& events) {
-  if (static_cast<double>(unsent_) < kSegment_bytes && in_host_bytes <= 0 &&
+  if (static_cast<double>(unsent_) < segment() && in_host_bytes <= 0 &&
       in_flight() < control_->window_bytes())
     sender_limited_until_ = std::max(1.0, acknowledged_ + in_flight());
   parts_.push_back({&events, bytes, bytes});
@@ -66,7 +71,7 @@ void Connection::write(double now_s) {
 void Connection::expand_buffer() {
   if (in_flight() >= control_->window_bytes()) return;
   const double wanted =
-      control_->buffered_windows() * control_->window_bytes() / kSegment_bytes * kMemoryPerSegment_bytes;
+      control_->buffered_windows() * control_->window_bytes() / segment() * memory_of_segment(segment());
   buffer_ = std::max(buffer_, std::min(wanted, buffers_.send));
 }
 
@@ -82,7 +87,7 @@ std::int64_t Connection::ready_bytes(double now_s, double& not_before_s) {
   if (unsent_ == 0) return 0;
   if (in_flight() <= 0 && last_sent_s_ >= 0 && now_s > last_sent_s_)
     control_->sends_again(now_s, now_s - last_sent_s_, timeout_s(), sender_limited_until_ > 0);
-  const double least = std::min(static_cast<double>(unsent_), kSegment_bytes);
+  const double least = std::min(static_cast<double>(unsent_), segment());
   const double window = control_->window_bytes() - in_flight();
   if (window < least) {
     note_window(true);
@@ -143,7 +148,7 @@ void Connection::acknowledge(double now_s, const Burst& burst) {
   ack.now_s = now_s;
   ack.bytes = static_cast<double>(burst.bytes);
   // Every other segment is acknowledged by itself.
-  ack.spread_s = burst.bytes == 0 ? 0 : burst.spread_s * std::max(0.0, 1 - 2 * kSegment_bytes / ack.bytes);
+  ack.spread_s = burst.bytes == 0 ? 0 : burst.spread_s * std::max(0.0, 1 - 2 * segment() / ack.bytes);
   ack.round_trip_s = now_s - ack.spread_s - burst.sent_s;
   least_s_ = std::min(least_s_, ack.round_trip_s);
   smoothed_s_ += (ack.round_trip_s + ack.spread_s / 2 - smoothed_s_) / 8;  // RFC 6298

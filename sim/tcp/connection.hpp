@@ -55,7 +55,7 @@ class Connection {
   void acknowledge(double now_s, const Burst& burst);
 
   [[nodiscard]] double burst_bytes() const {
-    return sim::burst_bytes(control_->pace_bytes_per_s(smoothed_s_));
+    return sim::burst_bytes(control_->pace_bytes_per_s(smoothed_s_), segment());
   }
   [[nodiscard]] bool idle() const { return parts_.empty(); }
   double in_host_bytes = 0;  // of the host's queue, for TcpNetwork
@@ -69,6 +69,7 @@ class Connection {
   void write(double now_s);
   void expand_buffer();
   void note_window(bool limited);
+  [[nodiscard]] double segment() const { return control_->segment_bytes(); }
   [[nodiscard]] double in_flight() const { return sent_ - acknowledged_ - lost_; }
   /// Memory that a byte of payload takes in the send buffer.
   [[nodiscard]] double memory_per_byte() const;

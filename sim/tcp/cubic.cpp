@@ -19,7 +19,7 @@ class Cubic : public LossBased {
 
   void acknowledged(const Ack& ack) override {
     if (in_slow_start() && !found_ &&
-        hystart_.found(ack, window_, pace_bytes_per_s(std::max(ack.smoothed_s, 1e-6)))) {
+        hystart_.found(ack, window_, pace_bytes_per_s(std::max(ack.smoothed_s, 1e-6)), segment_)) {
       found_ = true;
       threshold_ = window_;
     }
@@ -33,7 +33,7 @@ class Cubic : public LossBased {
 
   void lost(double /*now_s*/) override {
     last_most_ = window_ < last_most_ ? window_ * (1 + kBeta) / 2 : window_;  // fast convergence
-    window_ = threshold_ = std::max(window_ * kBeta, 2 * kSegment_bytes);
+    window_ = threshold_ = std::max(window_ * kBeta, 2 * segment_);
     epoch_s_ = -1;
   }
 
@@ -49,14 +49,14 @@ class Cubic : public LossBased {
       epoch_s_ = ack.now_s;
       as_reno_ = window_;
       origin_ = std::max(last_most_, window_);
-      k_s_ = std::cbrt((origin_ - window_) / (kC * kSegment_bytes));
+      k_s_ = std::cbrt((origin_ - window_) / (kC * segment_));
     }
     const double t = ack.now_s + ack.least_s - epoch_s_;
-    const double target = origin_ + kC * kSegment_bytes * std::pow(t - k_s_, 3);
-    double count = target > window_ ? window_ / (target - window_) : 100 * window_ / kSegment_bytes;
+    const double target = origin_ + kC * segment_ * std::pow(t - k_s_, 3);
+    double count = target > window_ ? window_ / (target - window_) : 100 * window_ / segment_;
     if (last_most_ == 0) count = std::min(count, 20.0);  // before the first loss
     // Where Reno would be (RFC 9438, section 4.3).
-    as_reno_ += 3 * (1 - kBeta) / (1 + kBeta) * kSegment_bytes * ack.bytes / window_;
+    as_reno_ += 3 * (1 - kBeta) / (1 + kBeta) * segment_ * ack.bytes / window_;
     if (as_reno_ > window_) count = std::min(count, window_ / (as_reno_ - window_));
     return std::max(count, 2.0);
   }
@@ -70,8 +70,9 @@ class Cubic : public LossBased {
 
 }  // namespace
 
-std::unique_ptr<CongestionWindow> make_cubic(double first_window_bytes, bool idle_restart) {
-  return std::make_unique<Cubic>(first_window_bytes, idle_restart);
+std::unique_ptr<CongestionWindow> make_cubic(double first_window_bytes, bool idle_restart,
+                                             double segment_bytes) {
+  return std::make_unique<Cubic>(first_window_bytes, idle_restart, segment_bytes);
 }
 
 }  // namespace fomoe::sim

@@ -4,8 +4,8 @@
 
 namespace fomoe::sim {
 
-bool HyStart::found(const Ack& ack, double window_bytes, double pace_bytes_per_s) {
-  constexpr double kLeastWindow_bytes = 16 * kSegment_bytes;
+bool HyStart::found(const Ack& ack, double window_bytes, double pace_bytes_per_s, double segment_bytes) {
+  constexpr double kLeastWindow_segments = 16;
   constexpr double kTrainGap_s = 0.002;
   constexpr int kSamples = 8;
   if (ack.accounted > round_end_) {
@@ -14,7 +14,7 @@ bool HyStart::found(const Ack& ack, double window_bytes, double pace_bytes_per_s
     least_of_round_s_ = std::numeric_limits<double>::infinity();
     samples_ = 0;
   }
-  if (window_bytes < kLeastWindow_bytes) return false;
+  if (window_bytes < kLeastWindow_segments * segment_bytes) return false;
   if (ack.now_s - ack.spread_s - last_ack_s_ <= kTrainGap_s) {
     last_ack_s_ = ack.now_s;
     // What offload holds back, at most 1 ms (hystart_ack_delay()). Half, because the bursts are not paced.

@@ -11,7 +11,8 @@ class HyStart {
  public:
   /// Whether slow start ends with this acknowledgement: the acknowledgements of a round trip have come in one
   /// train for longer than half of the shortest round trip, or round trips have become longer by an eighth.
-  bool found(const Ack& ack, double window_bytes, double pace_bytes_per_s);
+  bool found(const Ack& ack, double window_bytes, double pace_bytes_per_s,
+             double segment_bytes = kSegment_bytes);
 
  private:
   double round_end_ = 0;  // the round ends when the bytes that were sent so far are acknowledged

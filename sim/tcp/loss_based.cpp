@@ -30,15 +30,16 @@ class Reno : public LossBased {
   using LossBased::LossBased;
   void acknowledged(const Ack& ack) override {
     if (!may_grow(ack)) return;
-    window_ += in_slow_start() ? ack.bytes : kSegment_bytes * ack.bytes / window_;
+    window_ += in_slow_start() ? ack.bytes : segment_ * ack.bytes / window_;
   }
-  void lost(double /*now_s*/) override { window_ = threshold_ = std::max(window_ / 2, 2 * kSegment_bytes); }
+  void lost(double /*now_s*/) override { window_ = threshold_ = std::max(window_ / 2, 2 * segment_); }
 };
 
 }  // namespace
 
-std::unique_ptr<CongestionWindow> make_reno(double first_window_bytes, bool idle_restart) {
-  return std::make_unique<Reno>(first_window_bytes, idle_restart);
+std::unique_ptr<CongestionWindow> make_reno(double first_window_bytes, bool idle_restart,
+                                            double segment_bytes) {
+  return std::make_unique<Reno>(first_window_bytes, idle_restart, segment_bytes);
 }
 
 std::unique_ptr<CongestionWindow> make_congestion_window(const costmodel::NetworkModel& network,
@@ -46,11 +47,11 @@ std::unique_ptr<CongestionWindow> make_congestion_window(const costmodel::Networ
   const double first = network.initial_window_bytes.value();
   switch (network.congestion_control) {
     case costmodel::CongestionControl::reno:
-      return make_reno(first, network.idle_restart);
+      return make_reno(first, network.idle_restart, network.segment_bytes);
     case costmodel::CongestionControl::cubic:
-      return make_cubic(first, network.idle_restart);
+      return make_cubic(first, network.idle_restart, network.segment_bytes);
     case costmodel::CongestionControl::bbr:
-      return make_bbr(first, round_trip_s, std::move(draw));
+      return make_bbr(first, round_trip_s, std::move(draw), network.segment_bytes);
   }
   return nullptr;
 }

@@ -9,8 +9,10 @@ namespace fomoe::sim {
 
 class LossBased : public CongestionWindow {
  public:
-  LossBased(double first_window_bytes, bool idle_restart)
-      : CongestionWindow(first_window_bytes), first_window_(window_), idle_restart_(idle_restart) {}
+  LossBased(double first_window_bytes, bool idle_restart, double segment_bytes)
+      : CongestionWindow(first_window_bytes, segment_bytes),
+        first_window_(window_),
+        idle_restart_(idle_restart) {}
   void sends_again(double now_s, double idle_s, double timeout_s, bool sender_limited) override;
   [[nodiscard]] double pace_bytes_per_s(double smoothed_s) const override;
 

@@ -146,7 +146,7 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
            (pair << 32U) + (openings_ << 17U) + static_cast<std::uint64_t>(stream)}));
   Line& made = *lines_.back();
   if (network_.loss_rate)
-    made.bytes_to_loss = -std::log1p(-draw(made)) * kSegment_bytes / *network_.loss_rate;
+    made.bytes_to_loss = -std::log1p(-draw(made)) * network_.segment_bytes / *network_.loss_rate;
   made.alone.resize(shared_.size());
   for (std::size_t s = 0; s < shared_.size(); ++s)
     if (platform_->shared_links[s].per_flow)
@@ -235,8 +235,8 @@ std::int64_t TcpNetwork::lost_by_chance(Line& line, std::int64_t bytes) const {
   std::int64_t lost = 0;
   line.bytes_to_loss -= static_cast<double>(bytes);
   while (line.bytes_to_loss < 0) {
-    lost = std::min(bytes, lost + static_cast<std::int64_t>(kSegment_bytes));
-    line.bytes_to_loss -= std::log1p(-draw(line)) * kSegment_bytes / *network_.loss_rate;
+    lost = std::min(bytes, lost + static_cast<std::int64_t>(network_.segment_bytes));
+    line.bytes_to_loss -= std::log1p(-draw(line)) * network_.segment_bytes / *network_.loss_rate;
   }
   return lost;
 }

@@ -152,6 +152,28 @@ void refuse_profiles(const std::string& path) {
                    "trace = \"../data/link-trace-example.csv\"");
 }
 
+/// The value of an attribute of an element; empty if it has none.
+std::string attribute(const std::string& element, const std::string& name) {
+  const std::size_t at = element.find(' ' + name + '=');
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + name.size() + 2, end = element.find(element[begin], begin + 1);
+  return end == std::string::npos ? "" : element.substr(begin + 1, end - begin - 1);
+}
+
+/// The settings of SimGrid's own network model in the file's <config>, as "network/TCP-gamma = 4194304, …";
+/// empty if there are none.
+std::string network_settings(const std::string& path) {
+  const std::string text = without_comments(contents(path));
+  std::string settings;
+  for (std::size_t at = text.find("<prop "); at != std::string::npos; at = text.find("<prop ", at + 1)) {
+    const std::string element = text.substr(at, text.find('>', at) - at);
+    const std::string id = attribute(element, "id");
+    if (id.starts_with("network/"))
+      settings += (settings.empty() ? "" : ", ") + id + " = " + attribute(element, "value");
+  }
+  return settings;
+}
+
 using Pair = std::pair<int, int>;  // (from, to)
 
 /// Where a link is in the platform, by the pairs of hosts whose routes use it.
@@ -312,7 +334,13 @@ platforms::Platform read_xml_platform(const std::string& path) {
       refuse("a negative latency from " + hosts[pair / count] + " to " + hosts[pair % count],
              "latencies of zero or more");
   }
-  return platform_of_routes(std::filesystem::path(path).filename().string(), hosts, links, routes);
+  platforms::Platform platform =
+      platform_of_routes(std::filesystem::path(path).filename().string(), hosts, links, routes);
+  if (const std::string settings = network_settings(path); !settings.empty())
+    platform.provenance.push_back({"platform", Origin::assumed,
+                                   "the settings of SimGrid in the file are not used (" + settings +
+                                       "); [network_model] has what headers, windows and losses take"});
+  return platform;
 }
 
 }  // namespace fomoe::sim

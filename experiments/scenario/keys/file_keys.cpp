@@ -3,6 +3,8 @@
 namespace fomoe::scenario {
 namespace {
 
+constexpr KeyMember rates = {.names = [] { return std::vector<std::string>{"link", "payload"}; }};
+
 constexpr Key kPlatformFileKeys[] = {
     {"name", Kind::text, "", "", "name of the platform", "\"eight-regions\""},
     {"source", Kind::text, "", "", "origin of the numbers, in one sentence",
@@ -13,6 +15,13 @@ constexpr Key kPlatformFileKeys[] = {
      "number of connections between two sites that reached the measured rates together; an answer for fewer "
      "says what it means",
      "64"},
+    {"rates", Kind::choice, "\"link\"", "",
+     "what the rates in this file are: those of the links, of which headers take a part, or those at which "
+     "TCP payload was measured (iperf3, `fomoe probe`)",
+     "\"payload\"", rates},
+    {"mtu", Kind::size, "\"1500B\"", "",
+     "largest packet on all paths, with the headers of IP and TCP; jumbo frames have 9000 bytes",
+     "\"9000B\""},
     {"paths_csv", Kind::text, "", "no measurements", "CSV file of measured paths, relative to this file",
      "\"eight-regions.csv\""},
 

@@ -37,6 +37,17 @@ void read_network_model(const Document& document, costmodel::Scenario& scenario)
   read_calibration(document, table, network);
 }
 
+void set_terms_of_packets(const Document& document, costmodel::Scenario& scenario) {
+  const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
+  if (table.text("host") != to_string(costmodel::Host::linux_tcp)) return;
+  const costmodel::NetworkModel host = costmodel::linux_host(scenario.platform.packet_bytes);
+  costmodel::NetworkModel& network = scenario.network;
+  if (!table.has("bandwidth_efficiency"))
+    network.bandwidth_efficiency = scenario.platform.payload_rates ? 1 : host.bandwidth_efficiency;
+  if (!table.has("segment_size")) network.segment_bytes = host.segment_bytes;
+  if (!table.has("initial_window")) network.initial_window_bytes = host.initial_window_bytes;
+}
+
 void add_measured_payload_rate(costmodel::Scenario& scenario) {
   costmodel::NetworkModel& network = scenario.network;
   if (network.payload_bytes_per_s) return;

@@ -51,6 +51,9 @@ void read_network_model(const Document& document, costmodel::Scenario& scenario)
 /// payloads: the slowest, if sites have profiles of their own.
 void add_measured_payload_rate(costmodel::Scenario& scenario);
 // After the platform:
+/// The terms of a Linux host that follow from the packets and rates of the platform's file, where the
+/// scenario does not give them.
+void set_terms_of_packets(const Document& document, costmodel::Scenario& scenario);
 void read_traffic(const Document& document, costmodel::Scenario& scenario);
 void read_failures(const Document& document, costmodel::Scenario& scenario);
 /// Returns nothing if the scenario does not have the table.

@@ -52,9 +52,9 @@ TEST_CASE("an idle connection halves its window for each time-out, down to the f
   };
   const double at_once = 8e4 / kRate;
   CHECK(after(0.29) == Approx(at_once));
-  CHECK(after(0.31) == Approx(kRoundTrip_s + 4e4 / kRate));        // 40 kB, then 40 more
-  CHECK(after(0.61) == Approx(2 * kRoundTrip_s + 2e4 / kRate));    // 20 + 40 + 20
-  CHECK(after(1000) == Approx(3 * kRoundTrip_s + 1e4 / kRate));    // 10 + 20 + 40 + 10
+  CHECK(after(0.31) == Approx(kRoundTrip_s + 4e4 / kRate));      // 40 kB, then 40 more
+  CHECK(after(0.61) == Approx(2 * kRoundTrip_s + 2e4 / kRate));  // 20 + 40 + 20
+  CHECK(after(1000) == Approx(3 * kRoundTrip_s + 1e4 / kRate));  // 10 + 20 + 40 + 10
   network.idle_restart = false;
   CHECK(after(1000) == Approx(at_once));
   network.idle_restart = true;

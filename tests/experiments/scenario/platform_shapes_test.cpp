@@ -25,6 +25,22 @@ platforms::Platform platform(const std::vector<std::string>& overrides,
   return scenario::read_scenario(source_dir() + "/experiments/scenarios/" + name + ".toml", options).platform;
 }
 
+/// The terms of a Linux host with a platform file of two sites, and these lines at its top.
+costmodel::NetworkModel linux_terms(const std::string& lines,
+                                    const std::vector<std::string>& overrides = {}) {
+  const Folder folder;
+  std::ofstream(folder / "p.toml") << "name = \"p\"\nsource = \"a test\"\n" + lines +
+                                          "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
+                                          "[[site]]\nname = \"b\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
+                                          "[default_path]\nlatency = \"1ms\"\n";
+  scenario::ReadOptions options;
+  options.overrides = overrides;
+  for (const char* one : {"compute.step_time=420ms", "network_model.host=linux"})
+    options.overrides.emplace_back(one);
+  options.overrides.push_back("platform.file=" + (folder / "p.toml"));
+  return scenario::read_scenario(source_dir() + "/experiments/scenarios/two-sites.toml", options).network;
+}
+
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 }  // namespace
@@ -209,4 +225,28 @@ TEST_CASE("links of a platform file: two offices behind one line share it with a
                     doctest::Contains("\"line up\" twice"));
   CHECK_THROWS_WITH((void)read(lines + site("a", "") + site("b", "") + latency),
                     doctest::Contains("which no route uses"));
+}
+
+TEST_CASE("rates of payload have no headers in them, and packets decide what headers take of links") {
+  const costmodel::NetworkModel usual = linux_terms("");
+  CHECK(usual.bandwidth_efficiency == 0.949);  // 1448 of 1526 bytes
+  CHECK(usual.segment_bytes == 1448);
+  CHECK(usual.initial_window_bytes == 14480);
+  const costmodel::NetworkModel jumbo = linux_terms("mtu = \"9000B\"\n");
+  CHECK(jumbo.bandwidth_efficiency == 0.991);  // 8948 of 9026
+  CHECK(jumbo.segment_bytes == 8948);
+  CHECK(jumbo.initial_window_bytes == 89480);
+  CHECK(linux_terms("rates = \"payload\"\n").bandwidth_efficiency == 1);
+  CHECK(linux_terms("rates = \"link\"\n").bandwidth_efficiency == 0.949);
+  // What the scenario gives stays.
+  const costmodel::NetworkModel given =
+      linux_terms("rates = \"payload\"\nmtu = \"9000B\"\n",
+                  {"network_model.bandwidth_efficiency=0.9", "network_model.segment_size=536B",
+                   "network_model.initial_window=4000B"});
+  CHECK(given.bandwidth_efficiency == 0.9);
+  CHECK(given.segment_bytes == 536);
+  CHECK(given.initial_window_bytes == 4000);
+  CHECK_THROWS_WITH((void)linux_terms("mtu = \"100B\"\n"),
+                    doctest::Contains("mtu: got \"100B\"; expected a size from 576 B"));
+  CHECK_THROWS_WITH((void)linux_terms("rates = \"wire\"\n"), doctest::Contains("expected one of \"link\", \"payload\""));
 }

@@ -211,3 +211,16 @@ TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {
   CHECK(refusal(before + "<trace id=\"t\">0 1</trace>" + link("") + tail).find(":6: got trace,") !=
         std::string::npos);
 }
+
+TEST_CASE("settings of SimGrid's network model in the file are named, since they are not used") {
+  const auto named = [](const std::string& file) {
+    std::string text;
+    for (const auto& one : read(file).provenance) text += one.detail + '\n';
+    return text;
+  };
+  CHECK(named("two-hosts.xml").find("settings of SimGrid") == std::string::npos);
+  const std::string text = named("config.xml");
+  CHECK_MESSAGE(
+      text.find("(network/bandwidth-factor = 0.92, network/TCP-gamma = 4194304)") != std::string::npos, text);
+  check_path(read("config.xml"), "a", "b", 0.025, 125e6);
+}
