@@ -1,9 +1,9 @@
 // Tests what is left of the messages of LibTorch and Gloo.
 #include "trainer/comm/plain_reason.hpp"
 
-#include <doctest/doctest.h>
-
 #include <stdexcept>
+
+#include "tests/trainer/support.hpp"
 
 using fomoe::trainer::plain_reason;
 

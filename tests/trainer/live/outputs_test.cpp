@@ -126,7 +126,8 @@ TEST_CASE("evaluate refuses sequences on which the model was trained, also after
 TEST_CASE("an answer on stdout that cannot be written is an error") {
   const Folder folder;
   const std::string command =
-      kTrain + " run " + kScenario + " --in-turn --set workload.tokens=65536 --output - ";
+      kTrain + " run " + kScenario +
+      " --in-turn --set strategy.local_steps=2 --set workload.tokens=8192 --output - ";
   for (const char* where : {">/dev/full", ">&-"}) {
     CAPTURE(std::string(where));
     const Ended ended = run({"/bin/sh", "-c", command + where});

@@ -1,9 +1,8 @@
 // Tests that numbers which JSON cannot hold are refused with a sentence, and never written as null.
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <limits>
 
+#include "tests/trainer/support.hpp"
 #include "trainer/commands/evaluate_command.hpp"
 #include "trainer/model/parameters.hpp"
 #include "trainer/record/norm_means.hpp"
