@@ -5,7 +5,8 @@
                                           uint32; each document ends with the tokenizer's end token
 
 Documents come from a data set of the Hugging Face Hub, which is streamed, or from local files and folders: each .txt file is a
-document, and each line of a .jsonl file is one (also .txt.gz, .jsonl.gz). The same documents give the same bytes. It needs the
+document, and each line of a .jsonl file is one (also .txt.gz, .jsonl.gz). With --suffix .py --suffix .md, so is each file with one
+of these suffixes, such as a source. What is left out of the folders is said. The same documents give the same bytes. It needs the
 packages `datasets` for the Hub, and `tokenizers` for any tokenizer but "bytes":
 
     python3 -m venv .venv-data && .venv-data/bin/pip install datasets tokenizers
@@ -15,6 +16,7 @@ packages `datasets` for the Hub, and `tokenizers` for any tokenizer but "bytes":
 
 import argparse
 import array
+import collections
 import gzip
 import itertools
 import json
@@ -37,23 +39,65 @@ def imported(package):
         fail(f"the Python package {package} is missing; install it, for example with pip install {package}")
 
 
-def local_documents(sources, field):
-    """The texts of files, each folder sorted by path, whatever order the file system gives."""
-    for source in map(pathlib.Path, sources):
-        if not source.exists():
-            fail(f"{source}: got no file or folder; expected one with {', '.join(SUFFIXES)} files; for example texts/")
-        for path in sorted(p for p in source.rglob("*") if p.name.endswith(SUFFIXES)) if source.is_dir() else [source]:
-            opened = gzip.open if path.name.endswith(".gz") else open
-            with opened(path, "rt", encoding="utf-8", errors="replace") as file:
-                if ".jsonl" not in path.suffixes:
-                    yield file.read()
-                    continue
-                for number, line in enumerate(file, 1):
-                    try:
-                        yield json.loads(line)[field]
-                    except (ValueError, KeyError, TypeError):
-                        fail(f"{path}:{number}: got a line without text; expected a JSON object with the field "
-                             f"\"{field}\"; for example {{\"{field}\": \"Once upon a time\"}}")
+class LocalDocuments:
+    """The texts of files, each folder sorted by path, whatever order the file system gives; and what was left out."""
+
+    def __init__(self, sources, field, suffixes):
+        self.sources, self.field, self.suffixes = [pathlib.Path(source) for source in sources], field, suffixes
+        self.skipped = collections.Counter()  # files by suffix
+        self.binary = self.replaced = 0  # files that are no text, and files of which some bytes were replaced
+
+    def files(self):
+        for source in self.sources:
+            if not source.exists():
+                fail(f"{source}: got no file or folder; expected one with {', '.join(self.suffixes)} files; for example texts/")
+            if not source.is_dir():
+                yield source, True
+                continue
+            for path in sorted(path for path in source.rglob("*") if path.is_file()):
+                if path.name.endswith(self.suffixes):
+                    yield path, False
+                else:
+                    self.skipped[path.suffix or "(no suffix)"] += 1
+
+    def __iter__(self):
+        for path, named in self.files():
+            if ".jsonl" in path.suffixes:
+                yield from self.rows(path)
+            elif (text := self.text(path, named)) is not None:
+                yield text
+
+    def text(self, path, named):
+        content = (gzip.open if path.name.endswith(".gz") else open)(path, "rb").read()
+        if b"\0" in content:  # no text has zeros
+            if named:
+                fail(f"{path}: got a file that is no text; expected texts, {', '.join(self.suffixes)}; for example texts/a.txt")
+            self.binary += 1
+            return None
+        text = content.decode(errors="replace")
+        self.replaced += "\ufffd" in text and "\ufffd".encode() not in content
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+    def rows(self, path):
+        with (gzip.open if path.name.endswith(".gz") else open)(path, "rt", encoding="utf-8", errors="replace") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield json.loads(line)[self.field]
+                except (ValueError, KeyError, TypeError):
+                    fail(f"{path}:{number}: got a line without text; expected a JSON object with the field "
+                         f"\"{self.field}\"; for example {{\"{self.field}\": \"Once upon a time\"}}")
+
+    def say_left_out(self):
+        if self.skipped:
+            kinds = ", ".join(f"{count:,} {suffix}" for suffix, count in self.skipped.most_common(8))
+            others = len(self.skipped) - 8
+            print(f"tokenize_corpus: left out {sum(self.skipped.values()):,} files that are not {', '.join(self.suffixes)}: {kinds}"
+                  f"{f' and {others} other kinds' if others > 0 else ''}; --suffix {next(iter(self.skipped.most_common(1)))[0]} reads such files",
+                  file=sys.stderr)
+        if self.binary:
+            print(f"tokenize_corpus: left out {self.binary:,} files that are no text", file=sys.stderr)
+        if self.replaced:
+            print(f"tokenize_corpus: {self.replaced:,} files are not UTF-8; what could not be read became U+FFFD", file=sys.stderr)
 
 
 def hub_documents(name, config, split, field):
@@ -103,6 +147,8 @@ def main():
     parser.add_argument("--config", help="configuration of the data set, such as cosmopedia-v2")
     parser.add_argument("--split", default="train", help="split of the data set (default: train)")
     parser.add_argument("--text-field", default="text", metavar="NAME", help="field of a row that contains the text (default: text)")
+    parser.add_argument("--suffix", action="append", default=[], metavar=".S", help="read files with this suffix too, each as a document; "
+                        "may be repeated")
     parser.add_argument("--tokenizer", required=True, help="a file tokenizer.json, a name on the Hub, or bytes")
     parser.add_argument("--end-token", default="<|endoftext|>", help="token after each document (default: <|endoftext|>)")
     parser.add_argument("--vocabulary", type=int, help="model.vocabulary, if it is larger than that of the tokenizer")
@@ -114,6 +160,9 @@ def main():
     arguments = parser.parse_args()
     if bool(arguments.sources) == bool(arguments.dataset):
         fail("got no documents, or two kinds of them; expected --dataset or local files; for example --dataset allenai/c4")
+    for suffix in arguments.suffix:
+        if not suffix.startswith(".") or len(suffix) < 2:
+            fail(f"--suffix: got {suffix}; expected the end of file names, with its point; for example .py")
     tokenizer = Bytes() if arguments.tokenizer == "bytes" else Bpe(arguments.tokenizer, arguments.end_token)
     if (vocabulary := arguments.vocabulary or tokenizer.vocabulary) < tokenizer.vocabulary:
         fail(f"--vocabulary: got {vocabulary}; expected at least the tokenizer's; for example {tokenizer.vocabulary}")
@@ -122,10 +171,20 @@ def main():
     if any(folder.glob("*.bin")):
         fail(f"{folder}: got a folder that already has .bin files; expected another one; for example --domain web")
 
+    local = LocalDocuments(arguments.sources, arguments.text_field, (*SUFFIXES, *arguments.suffix))
     documents = (hub_documents(arguments.dataset, arguments.config, arguments.split, arguments.text_field)
-                 if arguments.dataset else local_documents(arguments.sources, arguments.text_field))
+                 if arguments.dataset else iter(local))
+    empty = 0
     last = None if arguments.documents is None else arguments.skip + arguments.documents
-    documents = (text for text in itertools.islice(documents, arguments.skip, last) if text)
+
+    def with_text(texts):
+        nonlocal empty
+        for text in texts:
+            empty += not text
+            if text:
+                yield text
+
+    documents = with_text(itertools.islice(documents, arguments.skip, last))
     ids = array.array("H" if vocabulary <= 65536 else "I")
     shard = max(1, int(arguments.shard_megabytes * 1e6 / ids.itemsize))
     count = tokens = files = 0
@@ -136,6 +195,9 @@ def main():
         while len(ids) >= shard:
             write_whole(folder / f"{files:05}.bin", ids[:shard])
             tokens, files, ids = tokens + shard, files + 1, ids[shard:]
+    local.say_left_out()
+    if empty:
+        print(f"tokenize_corpus: left out {empty:,} documents without text", file=sys.stderr)
     if not count:
         fail("got no documents; expected at least one; for example a smaller --skip")
     if ids:

@@ -26,6 +26,34 @@ last=$(ls "$out/turn" | tail -n 1)
 for node in 0 1; do cmp "$out/turn/$last/node-$node.safetensors" "$out/tasks/$last/node-$node.safetensors"; done
 echo "2 tasks of Slurm and one process in turn: the same bytes after $last"
 
+# A job that is told to stop saves, is put into the queue again and ends in the same bytes. Its tasks have the CPUs of the job.
+show=$out/show-cpus
+printf '#!/bin/sh\necho "CPUs of a task: $SLURM_CPUS_PER_TASK" >>"%s"\nexec "%s" "$@"\n' "$out/cpus" "$FOMOE_TRAIN" >"$show"
+chmod +x "$show"
+longer=("${settings[@]}" --set workload.tokens=2097152)
+"$FOMOE_TRAIN" run "$scenario" "${longer[@]}" --in-turn --checkpoints "$out/long"
+number=$(FOMOE_TRAIN=$show FOMOE_CHECKPOINTS=$out/stopped sbatch --parsable --output="$out/stopped.log" --ntasks=2 --cpus-per-task=3 \
+  experiments/slurm/train.sbatch "$scenario" "${longer[@]}")
+for _ in $(seq 600); do [ -e "$out/stopped/round-00000003/node-1.safetensors" ] && break; sleep 0.1; done
+scancel --signal=TERM "$number"
+ended() { case $(scontrol show job "$number" | grep -o 'JobState=[A-Z]*') in *COMPLETED) return 0 ;; *FAILED | *CANCELLED) return 2 ;; *) return 1 ;; esac; }
+released=
+for _ in $(seq 1800); do
+  ended && break
+  # Slurm holds a requeued job back for two minutes; here it need not.
+  if [ -z "$released" ] && scontrol show job "$number" | grep -q 'Reason=BeginTime'; then
+    scontrol update jobid="$number" starttime=now && released=yes
+  fi
+  sleep 0.1
+done
+ended || { tail -n 20 "$out/stopped.log" >&2; exit 1; }
+grep -q 'got SIGTERM; --resume goes on from there' "$out/stopped.log"
+grep -q 'resumed after round' "$out/stopped.log"
+last_long=$(ls "$out/long" | tail -n 1)
+for node in 0 1; do cmp "$out/long/$last_long/node-$node.safetensors" "$out/stopped/$last_long/node-$node.safetensors"; done
+[ "$(sort -u "$out/cpus")" = 'CPUs of a task: 3' ] || { sort -u "$out/cpus" >&2; exit 1; }
+echo "a job that was told to stop, and went on in the queue: the same bytes after $last_long"
+
 # Started with srun directly, without a job script.
 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((10000 + $$ % 10000)) srun --ntasks=2 "$FOMOE_TRAIN" run "$scenario" "${settings[@]}" \
   --checkpoints "$out/srun"

@@ -8,13 +8,16 @@ namespace fomoe::trainer {
 using nlohmann::ordered_json;
 
 std::optional<std::string> first_difference(const Digest& digest, const Digest& other) {
-  const std::map<std::string, std::string> values(other.begin(), other.end());
+  const std::map<std::string, std::string> values(other.begin(), other.end()),
+      own(digest.begin(), digest.end());
   for (const auto& [name, value] : digest) {
     const auto found = values.find(name);
     const std::string theirs = found == values.end() ? "nothing" : found->second;
     if (theirs != value) return name + " (" + theirs + " instead of " + value + ")";
   }
-  if (digest.size() != other.size()) return "the number of settings";
+  for (const auto& [name, value] : other) {
+    if (!own.contains(name)) return name + " (" + value + " instead of nothing)";
+  }
   return std::nullopt;
 }
 

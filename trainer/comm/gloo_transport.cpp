@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "trainer/comm/plain_reason.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/comm/staging.hpp"
 
@@ -106,9 +107,8 @@ class GlooTransport : public Transport {
   }
 
   [[noreturn]] void lost(int partner, const std::exception& error) const {
-    const std::string reason = error.what();
     throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
-                   ") is lost: " + reason.substr(0, reason.find('\n')));
+                   ") is lost: " + plain_reason(error));
   }
 
   [[nodiscard]] int tag(const Message& message, int channel) const {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "trainer/comm/plain_reason.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/comm/staging.hpp"
 
@@ -63,9 +64,8 @@ class NcclTransport : public Transport {
       }
     } catch (const std::exception& error) {
       if (grouping) end_group();
-      const std::string reason = error.what();
       throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
-                     ") or another site of this exchange is lost: " + reason.substr(0, reason.find('\n')));
+                     ") or another site of this exchange is lost: " + plain_reason(error));
     }
   }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "trainer/comm/plain_reason.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/comm/staging.hpp"
 #include "trainer/optimizer/adamw.hpp"
@@ -31,8 +32,7 @@ SiteRanks::SiteRanks(SitePlace place, std::string site, c10::intrusive_ptr<c10d:
     : place_(place), site_(std::move(site)), messages_(std::move(messages)), sums_(std::move(sums)) {}
 
 void SiteRanks::lost(const std::exception& error) const {
-  const std::string reason = error.what();
-  throw SiteLost("a process of " + site_ + " is lost: " + reason.substr(0, reason.find('\n')));
+  throw SiteLost("a process of " + site_ + " is lost: " + plain_reason(error));
 }
 
 // One collective for each element type, since many small ones would be slow.

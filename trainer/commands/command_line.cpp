@@ -1,7 +1,10 @@
 #include "trainer/commands/command_line.hpp"
 
+#include <cstdio>
 #include <iostream>
+#include <stdexcept>
 
+#include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::trainer {
@@ -25,6 +28,13 @@ std::optional<po::variables_map> parse_command(const std::string& command,
   if (!given.count("help")) return given;
   std::cout << options << examples;
   return std::nullopt;
+}
+
+void write_answer(const std::string& output, const std::string& text) {
+  if (output != "-") return write_file(output, text);
+  std::cout << std::flush;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw std::runtime_error("stdout: cannot be written");
 }
 
 }  // namespace fomoe::trainer

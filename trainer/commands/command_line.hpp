@@ -1,4 +1,4 @@
-// Parses the command line of one command.
+// What the commands share: the parsing of a command line, and the writing of an answer.
 #pragma once
 #include <boost/program_options.hpp>
 #include <optional>
@@ -12,5 +12,9 @@ namespace fomoe::trainer {
 std::optional<boost::program_options::variables_map> parse_command(
     const std::string& command, const boost::program_options::options_description& options,
     const char* positional, const std::vector<std::string>& arguments, const char* examples);
+
+/// Writes `text` to stdout if `output` is "-", and otherwise to the file, which has either its earlier
+/// content or all of the new one. Throws std::runtime_error if it cannot be written.
+void write_answer(const std::string& output, const std::string& text);
 
 }  // namespace fomoe::trainer

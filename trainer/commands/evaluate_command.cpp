@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "experiments/json/json.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/trainer_section.hpp"
-#include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/parse_number.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -112,15 +112,16 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   const TrainingOptions training = training_options(request);
   const double loss = validation_loss(model_of(whole, training.device, training.dtype), data.batches,
                                       std::max<std::int64_t>(1, training.micro_batch_sequences));
-  const nlohmann::ordered_json out = {
+  if (!std::isfinite(std::exp(loss)))
+    throw std::runtime_error(given["model"].as<std::string>() + ": its loss on the validation sequences, " +
+                             std::to_string(loss) + ", or its perplexity is not a finite number");
+  const scenario::Json out = {
       {"schema", "fomoe.evaluation/1"}, {"loss", loss},
       {"perplexity", std::exp(loss)},   {"sequences", data.batches.validation_sequences()},
       {"rounds", whole.rounds},         {"steps", whole.steps}};
   const std::string output = given.count("output") ? given["output"].as<std::string>() : "";
-  if (output == "-") {
-    std::cout << out.dump(2) << '\n';
-  } else if (!output.empty()) {
-    write_file(output, out.dump(2) + "\n");
+  if (!output.empty()) {
+    write_answer(output, scenario::to_text(out));
   } else {
     std::printf("loss %.4f nats per token, perplexity %.4g, on %lld validation sequences\n", loss,
                 std::exp(loss), static_cast<long long>(data.batches.validation_sequences()));

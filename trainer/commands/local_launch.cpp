@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -18,7 +19,9 @@
 #include <thread>
 
 #include "platforms/support/descriptor.hpp"
+#include "trainer/commands/shared_errors.hpp"
 #include "trainer/device/cpu_share.hpp"
+#include "trainer/stopping/stopping.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -54,6 +57,26 @@ std::vector<std::string> without_local(const std::vector<std::string>& arguments
   return out;
 }
 
+volatile std::sig_atomic_t terms = 0;  // how often SIGTERM has come
+
+/// As long as it exists, SIGTERM is counted, and the processes get it.
+class TermHandler {
+ public:
+  TermHandler() {
+    handle_with([](int) { terms = terms + 1; });
+  }
+  ~TermHandler() { handle_with(SIG_DFL); }
+  TermHandler(const TermHandler&) = delete;
+  TermHandler& operator=(const TermHandler&) = delete;
+
+ private:
+  static void handle_with(void (*handler)(int)) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    ::sigaction(SIGTERM, &action, nullptr);
+  }
+};
+
 /// The processes of all ranks.
 class Ranks {
  public:
@@ -65,50 +88,59 @@ class Ranks {
   /// Returns the exit status of the first process that failed. A process that waits forever, or that is
   /// stopped, must not keep that failure, or the end of the run, from being reported.
   int wait(bool restart) {
-    using Clock = std::chrono::steady_clock;
-    int failure = 0;
-    bool complete = false;        // rank 0 has ended, so the run has
-    Clock::time_point ending_at;  // since when the other processes should end
-    bool stopped = false;
+    const TermHandler handler;
     while (!ranks_.empty()) {
       int status = 0;
-      const pid_t ended = ::waitpid(-1, &status, failure == 0 && !complete ? 0 : WNOHANG);
+      const pid_t ended = ::waitpid(-1, &status, WNOHANG);
       if (ended < 0 && errno != EINTR) break;
+      errors_.print();
       if (ended > 0) {
-        const int rank = ranks_.at(ended);
-        ranks_.erase(ended);
-        if (stopped) continue;
-        if (restart && failure == 0 && !complete && WIFSIGNALED(status)) {
-          std::cerr << "fomoe-train: signal " << WTERMSIG(status) << " ended rank " << rank
-                    << "; it is started again\n";
-          start(rank, "--resume");
-          continue;
-        }
-        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        if (failure == 0 && code != 0) {
-          failure = code;
-          ending_at = Clock::now();
-        }
-        if (restart && rank == 0 && code == 0) {
-          complete = true;
-          ending_at = Clock::now();
-        }
+        note_end(ended, status, restart);
         continue;
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      if (stopped || Clock::now() < ending_at + std::chrono::duration<double>(kPatienceS)) continue;
-      for (const auto& [process, rank] : ranks_) {
-        std::cerr << "fomoe-train: stopped rank " << rank << ", which "
-                  << (failure == 0 ? "came back after the run had ended\n"
-                                   : "was still waiting for a site that has ended\n");
-        ::kill(process, SIGKILL);
+      for (; terms_passed_on_ < terms; ++terms_passed_on_) {
+        for (const auto& [process, rank] : ranks_) ::kill(process, SIGTERM);
       }
-      stopped = true;
+      if (!stopped_ && Clock::now() > ending_at_ + std::chrono::duration<double>(kPatienceS)) stop_rest();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    return failure;
+    errors_.print();
+    return failure_;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void note_end(pid_t process, int status, bool restart) {
+    const int rank = ranks_.at(process);
+    ranks_.erase(process);
+    if (stopped_) return;
+    const bool ends = failure_ != 0 || complete_;
+    if (restart && !ends && WIFSIGNALED(status) && terms == 0) {
+      std::cerr << "fomoe-train: signal " << WTERMSIG(status) << " ended rank " << rank
+                << "; it is started again\n"
+                << std::flush;
+      return start(rank, "--resume");
+    }
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (failure_ == 0 && code != 0) failure_ = code;
+    if (restart && rank == 0 && code == 0) complete_ = true;
+    // Processes that SIGTERM stops have a limit of their own (--stop-within).
+    const bool stopping = terms > 0 || (WIFEXITED(status) && code == kStoppedStatus);
+    if (!ends && !stopping && (failure_ != 0 || complete_)) ending_at_ = Clock::now();
+  }
+
+  void stop_rest() {
+    for (const auto& [process, rank] : ranks_) {
+      std::cerr << "fomoe-train: stopped rank " << rank << ", which "
+                << (failure_ == 0 ? "came back after the run had ended\n"
+                                  : "was still waiting for a site that has ended\n")
+                << std::flush;
+      ::kill(process, SIGKILL);
+    }
+    stopped_ = true;
+  }
+
   void start(int rank, const char* more = nullptr) {
     std::vector<std::string> command = command_;
     if (more != nullptr && std::find(command.begin(), command.end(), more) == command.end())
@@ -119,8 +151,9 @@ class Ranks {
     const pid_t parent = ::getpid(), child = ::fork();
     if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
     if (child == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends a stopped process too, which no other signal does
       if (::getppid() != parent) ::_exit(1);
+      errors_.join();
       ::setenv("RANK", std::to_string(rank).c_str(), 1);
       ::setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
       ::setenv("WORLD_SIZE", std::to_string(processes_).c_str(), 1);
@@ -136,6 +169,13 @@ class Ranks {
   std::vector<std::string> command_;
   int processes_, port_;
   std::map<pid_t, int> ranks_;
+  SharedErrors errors_;
+  int failure_ = 0;
+  bool complete_ = false;  // rank 0 has ended, so the run has
+  // Since when the other processes should end; never, as long as all run.
+  Clock::time_point ending_at_ = Clock::time_point::max() - std::chrono::hours(1);
+  bool stopped_ = false;
+  int terms_passed_on_ = 0;
 };
 
 }  // namespace

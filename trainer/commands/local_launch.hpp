@@ -9,6 +9,7 @@ namespace fomoe::trainer {
 /// Each process gets RANK, WORLD_SIZE, MASTER_ADDR, a free MASTER_PORT, and `threads` threads (or its share
 /// of the cores). If a process fails, the others notice and report the failure. Processes that still run
 /// kPatienceS seconds later are stopped. If the launching process ends, all started processes end too.
+/// SIGTERM is passed on to them. What they all say when they end is said once.
 /// Returns 0, or the exit status of the process that failed first.
 ///
 /// With `restart`, a process that a signal ended is started again, with --resume, and does not count as

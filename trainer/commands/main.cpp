@@ -1,5 +1,6 @@
 // fomoe-train measures real training steps and trains across sites. It writes answers to stdout and progress
-// to stderr. It exits with 0 on success, 2 if the user's input is wrong, and 1 on any other error.
+// to stderr. It exits with 0 on success, 2 if the user's input is wrong, 143 if SIGTERM has stopped it, and 1
+// on any other error.
 #include <malloc.h>
 #include <sys/prctl.h>
 
@@ -17,7 +18,9 @@
 #include "trainer/commands/grid_command.hpp"
 #include "trainer/commands/profile_command.hpp"
 #include "trainer/commands/run_command.hpp"
+#include "trainer/commands/shared_errors.hpp"
 #include "trainer/run/agreement.hpp"
+#include "trainer/stopping/stopping.hpp"
 
 namespace {
 
@@ -92,16 +95,19 @@ int main(int argc, char** argv) {
   try {
     return run({argv + 1, argv + argc});
   } catch (const fomoe::UsageError& error) {
-    std::cerr << "fomoe-train: " << error.what() << '\n';
+    fomoe::trainer::say_error(error.what());
     return 2;
   } catch (const fomoe::FileError& error) {
-    std::cerr << "fomoe-train: " << error.what() << '\n';
+    fomoe::trainer::say_error(error.what());
     return 2;
   } catch (const fomoe::InputError& error) {
-    std::cerr << "fomoe-train: " << error.what() << '\n';
+    fomoe::trainer::say_error(error.what());
     return 2;
+  } catch (const fomoe::trainer::Stopped& stopped) {
+    fomoe::trainer::say_error(stopped.what());
+    return fomoe::trainer::kStoppedStatus;
   } catch (const std::exception& error) {
-    std::cerr << "fomoe-train: " << error.what() << '\n';
+    fomoe::trainer::say_error(error.what());
     return 1;
   }
 }

@@ -11,6 +11,7 @@
 #include "experiments/text/units.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/parse_number.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/commands/synchronisation_profile.hpp"
 #include "trainer/device/device_info.hpp"
 #include "trainer/step/profile.hpp"
@@ -226,12 +227,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   if (profile_options.device == DeviceKind::cuda && given["cuda-graph"].defaulted())
     profile.source +=
         profile_options.launches == Launches::by_graph ? " --cuda-graph on" : " --cuda-graph off";
-  const std::string json = scenario::step_profile_json(profile);
-  if (output == "-") {
-    std::cout << json << std::flush;
-  } else {
-    write_file(output, json);
-  }
+  write_answer(output, scenario::step_profile_json(profile));
   return 0;
 }
 

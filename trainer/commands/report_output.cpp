@@ -11,6 +11,7 @@
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/whole_file.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/run/agreement.hpp"
 
 namespace fomoe::trainer {
@@ -50,17 +51,14 @@ std::string kept_report(const RunRequest& request) {
 
 /// A report is the result of hours, so it is not lost with the disk of --output.
 void write_output(const std::string& output, const std::string& report, const std::string& kept) {
-  if (output == "-") {
-    std::cout << report << std::flush;
-    return;
-  }
   try {
-    write_file(output, report);
+    write_answer(output, report);
   } catch (const std::exception& error) {
     if (!kept.empty())
       throw std::runtime_error(std::string(error.what()) + "; the report is in " + kept +
                                ", and the same command with --resume writes it again");
-    std::cout << report << std::flush;
+    if (output == "-") throw;
+    write_answer("-", report);
     throw std::runtime_error(std::string(error.what()) + "; the report was printed instead");
   }
 }

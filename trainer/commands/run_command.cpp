@@ -15,6 +15,7 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "experiments/results/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/text/units.hpp"
 #include "platforms/support/parse_number.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/local_launch.hpp"
@@ -66,6 +67,8 @@ po::options_description described() {
     ("resume", po::bool_switch(), "continue from the last checkpoint in --checkpoints, or start from the beginning if there is none")
     ("start-from", po::value<std::string>()->value_name("DIR"), "start from the newest state in another run's --checkpoints directory, which must have the files of all its sites; the sites, the method and the placement may be others, the model may not")
     ("secret-file", po::value<std::string>()->value_name("FILE"), "let only processes into the run that know the secret in this file, which every site needs; openssl rand -hex 32 makes one")
+    ("start-timeout", po::value<std::string>()->value_name("TIME")->default_value("24h"), "time in which all processes must have been started; trainer.timeout holds from then on")
+    ("stop-within", po::value<std::string>()->value_name("TIME")->default_value("5min"), "after SIGTERM, with --checkpoints: time in which all sites finish their round, save and end (status 143); 0s: the process ends at once")
     ("interface", po::value<std::string>()->value_name("NAME|ADDRESS"), "network interface, or address of this machine, at which the process listens for other sites (default: the address from which packets to rank 0 leave)")
     ("log", po::value<std::string>()->value_name("FILE.jsonl"), "write a line of JSON for each step; rank r > 0 adds .rank-r to the file name")
     ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "write how often each site's tokens chose each expert, as input for strategy.routing_counts")
@@ -82,6 +85,8 @@ class Given {
   [[nodiscard]] bool has(const char* option) const {
     return values_.count(option) > 0 && !values_[option].defaulted();
   }
+  /// The text of an option that has a default.
+  [[nodiscard]] std::string value(const char* option) const { return values_[option].as<std::string>(); }
   /// Empty if the option was not given.
   [[nodiscard]] std::string text(const char* option) const {
     return has(option) ? values_[option].as<std::string>() : std::string();
@@ -203,6 +208,15 @@ int threads_of(const Given& given) {
   return threads;
 }
 
+double time_of(const Given& given, const std::string& option) {
+  try {
+    return scenario::parse_quantity(given.value(option.c_str()), scenario::Quantity::duration);
+  } catch (const scenario::QuantityError& error) {
+    throw UsageError("--" + option + ": got " + error.what() +
+                     "; expected a time with its unit; for example --" + option + " 12h");
+  }
+}
+
 /// Decides what happens when a site is lost, and returns whether the others wait for it or go on without it.
 bool waits_for_lost_sites(RunRequest& request, const std::vector<int>& processes, bool in_turn) {
   // A scenario may describe failures for its plan only, so without checkpoints its policy does not apply.
@@ -234,7 +248,7 @@ int launch_all(const std::vector<std::string>& arguments, const Given& given, in
 
 /// This process's place among the others, from its environment; empty if it trains a single site alone.
 std::optional<Launch> launch_among_others(const Given& given, const RunRequest& request,
-                                          const std::string& secret, bool waits) {
+                                          const std::string& secret, double start_timeout_s, bool waits) {
   std::optional<Launch> launch = launch_from_environment();
   if (!launch && request.scenario.sites() > 1) {
     throw UsageError(
@@ -245,6 +259,9 @@ std::optional<Launch> launch_among_others(const Given& given, const RunRequest& 
   if (!launch) return launch;
   launch->secret = secret;
   launch->interface = given.text("interface");
+  // Sites that come back are waited for as long as trainer.lost_site_timeout says.
+  const bool comes_back = waits && (waits_again() || request.resume);
+  launch->start_timeout_s = comes_back ? 0 : start_timeout_s;
   if (launch->agent_store && !secret.empty()) {
     throw UsageError(
         "--secret-file: got this option under torchrun, which keeps a store of its own that serves anyone; "
@@ -316,12 +333,14 @@ int run_command(const std::vector<std::string>& arguments) {
   const int all = std::accumulate(processes.begin(), processes.end(), 0);
   const int seeds = seeds_of(given, request.settings);
   request.threads = threads_of(given);
+  request.stop_within_s = time_of(given, "stop-within");
+  const double start_timeout_s = time_of(given, "start-timeout");
   const std::string secret = given.has("secret-file") ? read_secret(given.text("secret-file")) : "";
   const bool waits = waits_for_lost_sites(request, processes, in_turn);
   if (!in_turn && all > request.scenario.sites())
     check_parts(request.scenario, costmodel::make_plan(request.scenario), processes);
   if (given.has("local")) return launch_all(arguments, given, all, request.threads, waits);
-  if (!in_turn) request.launch = launch_among_others(given, request, secret, waits);
+  if (!in_turn) request.launch = launch_among_others(given, request, secret, start_timeout_s, waits);
 
   // Read the sources before training, since the files may change meanwhile.
   scenario::RunRecord record = scenario::new_run_record();

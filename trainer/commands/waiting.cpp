@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "platforms/support/parse_number.hpp"
+#include "trainer/commands/shared_errors.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -41,10 +42,13 @@ void wait_for_lost_site(const std::vector<std::string>& arguments, double limit_
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
+  leave_shared_errors();
   // Sockets that stay open would keep ports in use, and other sites from noticing.
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   ::execv("/proc/self/exe", argv.data());
 }
+
+bool waits_again() { return std::getenv(kLostSince) != nullptr; }
 
 void mark_all_present() { ::unsetenv(kLostSince); }
 

@@ -12,6 +12,9 @@ namespace fomoe::trainer {
 /// mark_all_present(), or if the program cannot be started.
 void wait_for_lost_site(const std::vector<std::string>& arguments, double limit_s, const std::string& reason);
 
+/// Whether wait_for_lost_site() has started this process.
+bool waits_again();
+
 /// All sites are there: a later loss starts to wait anew.
 void mark_all_present();
 

@@ -13,6 +13,9 @@
 
 namespace fomoe::trainer {
 
+/// The name of an entry of the digest that checkpoints of earlier versions lack.
+inline constexpr const char* kWork = "who computes how much, and who averages with whom";
+
 struct CheckpointHeader {
   Digest digest;  // what determines the weights of the run (agreement.hpp)
   costmodel::NodeId node = 0;

@@ -141,7 +141,9 @@ std::vector<std::int64_t> Checkpoints::complete(const std::vector<NodeId>& nodes
 std::vector<std::int64_t> Checkpoints::usable(
     const std::vector<NodeId>& nodes, const std::function<std::int64_t(std::int64_t rounds)>& steps_after,
     std::vector<std::string>& reasons) const {
+  // The newest first, since it is what the user will want to go on from.
   std::vector<std::int64_t> found = complete(nodes);
+  std::reverse(found.begin(), found.end());
   std::erase_if(found, [&](std::int64_t rounds) {
     for (const NodeId node : nodes) {
       try {
@@ -158,6 +160,7 @@ std::vector<std::int64_t> Checkpoints::usable(
     }
     return false;
   });
+  std::reverse(found.begin(), found.end());
   return found;
 }
 
@@ -168,10 +171,18 @@ CheckpointHeader Checkpoints::header(const Metadata& metadata, std::int64_t roun
     throw FileError(path + ": got " + got + "; expected " + expected +
                     "; for example another directory with --checkpoints");
   };
-  const auto difference = first_difference(digest_, header.digest);
-  if (difference)
-    refuse("the checkpoint of another run, which differs in " + *difference,
-           "a checkpoint whose weights this run would have");
+  Digest own = digest_;
+  const auto has_work = [](const auto& entry) { return entry.first == kWork; };
+  if (std::none_of(header.digest.begin(), header.digest.end(), has_work)) std::erase_if(own, has_work);
+  if (const auto difference = first_difference(own, header.digest)) {
+    const bool other_model = difference->starts_with("model.");
+    throw FileError(folder(rounds) + ": got the checkpoint of another run, which differs in " + *difference +
+                    "; expected that a resumed run has the same weights (trainer/SITES.md, Checkpoints); for "
+                    "example another directory with --checkpoints" +
+                    (other_model ? ""
+                                 : ", and --start-from " + directory_ +
+                                       " to begin a new run with the state of this one"));
+  }
   if (header.node != node || header.rounds != rounds)
     refuse("the checkpoint of another node or round",
            "the checkpoint of the node and round in the file's path");

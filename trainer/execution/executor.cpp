@@ -41,7 +41,7 @@ Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& p
       background_(transport.concurrent() ? kChannels : 1) {
   options_.rate.peak = options.inner.learning_rate;
   options_.rate.steps = plan.steps;
-  const PlanNeeds needs = needs_of(scenario, plan);
+  const PlanNeeds needs = needs_of(scenario, plan, options.paced);
   if (options.paced) pacing_.emplace(scenario_, plan_);
   for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
     if (transport.hosts(node)) make_worker(node, needs);
@@ -63,6 +63,8 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
     const costmodel::Placement placement = plan_.placement(0);
     worker.model.experts = expert_choice(&placement, node, scenario_.strategy.skip_token);
   }
+  worker.stand_in = options_.paced && !trains(scenario_.model);
+  if (worker.stand_in) worker.model.experts = {};
   worker.inner = options_.inner;
   if (options_.ranks != nullptr && gpus.sharded > 1) {
     worker.inner.shard = options_.ranks->place().rank;

@@ -96,8 +96,11 @@ struct PlanNeeds {
   bool detached = false;               // some transfers continue into the next round
 };
 /// Determines the requirements from one round of each kind. Throws InputError, naming the scenario's key, if
-/// the trainer does not support something in the plan.
-PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan);
+/// the trainer does not support something in the plan. A `paced` run may have any model.
+PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan, bool paced = false);
+
+/// Whether the trainer has models of this shape: those of the FoMoE paper's architecture.
+bool trains(const costmodel::ModelShape& shape);
 
 /// Whether the transfer moves experts to other owners.
 bool migrates(const costmodel::Transfer& transfer);

@@ -245,6 +245,7 @@ void Executor::settle(OpOfRound which) {
 }
 
 void Executor::settle_ages(const Transfer& work) {
+  if (options_.paced && !trains(scenario_.model)) return;  // there are no experts whose moments have an age
   for (const costmodel::Exchange& exchange : work.exchanges) {
     // All owners of an expert continue with one count of the updates in its moments.
     for (const Payload& payload : exchange.payloads) {

@@ -32,13 +32,12 @@ namespace {
 }
 
 void check_model(const costmodel::ModelShape& shape) {
-  const std::int64_t without_experts = shape.experts == 0 ? shape.layers : 0;
-  if (shape.architecture != costmodel::ModelShape{}.architecture || shape.dense_layers != without_experts ||
-      shape.opaque) {
-    throw InputError("model", "a model of architecture " + shape.architecture,
-                     "a model of the FoMoE paper's architecture, given by a preset or by shape keys",
-                     "preset = \"small\"");
-  }
+  if (trains(shape)) return;
+  throw InputError(
+      "model", "a model of architecture " + shape.architecture,
+      "a model of the FoMoE paper's architecture, given by a preset or by shape keys, or --paced, with "
+      "which `fomoe-train run` sends the bytes of any model and computes nothing",
+      "preset = \"small\"");
 }
 
 void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op, const Transfer& transfer) {
@@ -206,8 +205,14 @@ std::optional<std::int64_t> backward_until(const costmodel::Plan& plan, const co
   return lowest;
 }
 
-PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan) {
-  check_model(scenario.model);
+bool trains(const costmodel::ModelShape& shape) {
+  const std::int64_t without_experts = shape.experts == 0 ? shape.layers : 0;
+  return shape.architecture == costmodel::ModelShape{}.architecture &&
+         shape.dense_layers == without_experts && !shape.opaque;
+}
+
+PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan, bool paced) {
+  if (!paced) check_model(scenario.model);
   PlanNeeds needs;
   needs.outer_steps.resize(plan.nodes.size(), false);
   needs.pseudo_gradients.resize(plan.nodes.size(), false);
@@ -236,7 +241,8 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
           needs.outer_steps[static_cast<std::size_t>(node)] = true;
       }
     }
-    check_parts_of_step(scenario, plan, round);
+    // Other models have other parts, and nothing is computed.
+    if (trains(scenario.model)) check_parts_of_step(scenario, plan, round);
   }
   return needs;
 }

@@ -22,6 +22,16 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return out;
 }
 
+// Where a worker has no model, its members still have one, of a few parameters.
+costmodel::ModelShape smallest_shape() {
+  costmodel::ModelShape shape;
+  shape.name = "stand-in";
+  shape.d_model = 2;
+  shape.layers = shape.heads = shape.dense_layers = shape.d_ffn = shape.sequence_length = 1;
+  shape.vocabulary = 2;
+  return shape;
+}
+
 void add_square(at::Tensor& sum, const at::Tensor& values) {
   const at::Tensor square = values.square().sum();
   sum = sum.defined() ? sum + square : square;
@@ -40,7 +50,10 @@ ExpertChoice expert_choice(const costmodel::Placement* placement, costmodel::Nod
 
 Worker::Worker(const costmodel::ModelShape& shape, const std::vector<costmodel::TensorGroup>& groups,
                const WorkerOptions& options)
-    : groups_(groups), options_(options), model_(shape, options.model), inner_(model_, options.inner) {
+    : groups_(groups),
+      options_(options),
+      model_(options.stand_in ? smallest_shape() : shape, options.model),
+      inner_(model_, options.inner) {
   const std::vector<at::Tensor> masters = masters_of(model_);
   if (options_.keeps_anchor) anchor_ = copies_of(masters);
   if (options_.keeps_residual) {
@@ -85,6 +98,12 @@ at::Tensor Worker::part(Content content, const ParameterSlice& slice) {
 
 at::Tensor Worker::read(const Payload& payload) {
   const at::NoGradGuard no_grad;
+  if (options_.stand_in) {
+    std::int64_t elements = 0;
+    for (const costmodel::GroupId id : payload.groups)
+      elements += groups_.at(static_cast<std::size_t>(id)).elements;
+    return at::zeros({elements}, at::TensorOptions().device(options_.model.device));
+  }
   std::vector<at::Tensor> parts;
   for (const ParameterSlice& slice : slices_of(payload)) {
     at::Tensor values = part(payload.content, slice);
@@ -96,6 +115,7 @@ at::Tensor Worker::read(const Payload& payload) {
 }
 
 void Worker::write(const Payload& payload, const at::Tensor& flat) {
+  if (options_.stand_in) return;
   const at::NoGradGuard no_grad;
   std::int64_t begin = 0;
   for (const ParameterSlice& slice : slices_of(payload)) {
@@ -122,7 +142,7 @@ void Worker::cast(const ParameterSlice& slice) {
 }
 
 void Worker::keep_residual(const Payload& payload, const at::Tensor& residual) {
-  if (residual_.empty()) return;
+  if (residual_.empty() || options_.stand_in) return;
   std::int64_t begin = 0;
   for (const ParameterSlice& slice : slices_of(payload)) {
     at::Tensor kept = slice.of(residual_[slice.parameter]);
@@ -197,6 +217,7 @@ void Worker::visit_expert_tensors(const Visit& visit) {
 }
 
 void Worker::change_experts(const ExpertChoice& next) {
+  if (options_.stand_in) return;
   const at::NoGradGuard no_grad;
   constexpr std::int64_t kNew = -1;
   std::vector<std::vector<std::int64_t>> row_before;  // by layer and new row: the old row
@@ -232,6 +253,7 @@ void Worker::change_experts(const ExpertChoice& next) {
 }
 
 void Worker::reset_outer_state(const std::vector<std::pair<int, int>>& experts) {
+  if (options_.stand_in) return;
   for (const auto& [wanted_layer, expert] : experts) {
     const std::vector<int> local = local_experts(model_.shape(), model_.options().experts, wanted_layer);
     const auto found = std::lower_bound(local.begin(), local.end(), expert);

@@ -55,7 +55,7 @@ GridProcesses::GridProcesses(const Grid& grid, GridFolder folder, int threads)
 }
 
 GridProcesses::~GridProcesses() {
-  for (const auto& [process, run] : running_) ::kill(process, SIGTERM);
+  for (const auto& [process, run] : running_) ::kill(process, SIGKILL);
   for (const auto& [process, run] : running_) ::waitpid(process, nullptr, 0);
 }
 
@@ -88,7 +88,7 @@ bool GridProcesses::start(std::size_t index) {
   const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends a stopped process too, which no other signal does
     if (::getppid() != parent) ::_exit(1);
     const int messages = ::open(log.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0666);
     if (messages >= 0) ::dup2(messages, STDERR_FILENO);

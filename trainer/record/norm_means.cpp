@@ -1,5 +1,7 @@
 #include "trainer/record/norm_means.hpp"
 
+#include <cmath>
+
 namespace fomoe::trainer {
 
 void NormMeans::add(costmodel::NodeId node, Norm norm, const at::Tensor& value) {
@@ -18,6 +20,14 @@ void NormMeans::step(const StepRecord& record) {
 void NormMeans::outer_step(const OuterRecord& record) {
   add(record.node, outer_difference, record.norms.difference);
   add(record.node, outer_update, record.norms.update);
+}
+
+const char* not_finite(const MeanNorms& norms) {
+  const auto wrong = [](const std::optional<double>& norm) { return norm && !std::isfinite(*norm); };
+  if (wrong(norms.gradient)) return "the norm of its gradients";
+  if (wrong(norms.update)) return "the norm of its updates";
+  if (wrong(norms.outer_difference)) return "the norm of its averaged pseudo-gradient";
+  return wrong(norms.outer_update) ? "the norm of its outer update" : nullptr;
 }
 
 MeanNorms NormMeans::of(costmodel::NodeId node) const {

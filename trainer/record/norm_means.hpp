@@ -16,6 +16,9 @@ struct MeanNorms {
   std::optional<double> outer_update;      // of an outer step's change of the parameters
 };
 
+/// The name of a norm that is no number, which a report cannot state; null if there is none.
+const char* not_finite(const MeanNorms& norms);
+
 class NormMeans {
  public:
   /// Forgets what it has seen.

@@ -12,9 +12,10 @@ struct Launch {
   int local_rank = 0;   // index among the processes of this machine
   std::string address;  // host name or address of rank 0
   int port = 0;
-  std::string interface;     // network interface or address at which the process listens; empty: chosen
-  bool agent_store = false;  // torchrun's own process already serves the store
-  std::string secret;        // which all processes know; empty: the store serves anyone
+  std::string interface;       // network interface or address at which the process listens; empty: chosen
+  bool agent_store = false;    // torchrun's own process already serves the store
+  std::string secret;          // which all processes know; empty: the store serves anyone
+  double start_timeout_s = 0;  // time in which all processes must have started; 0: the time-out of the run
 };
 
 /// Reads RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, where it is set, LOCAL_RANK. Under Slurm,

@@ -7,6 +7,7 @@
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/parse_number.hpp"
 #include "trainer/rendezvous/connection.hpp"
+#include "trainer/rendezvous/waiting_notice.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -59,6 +60,8 @@ void Rendezvous::start_together() {
 void Rendezvous::decide_members() {
   const auto begin = steady_clock::now();
   const auto since = [&] { return Seconds(steady_clock::now() - begin).count(); };
+  const double limit_s = std::min(meeting_limit_s(), *lost_->drop_after_s);
+  WaitingNotice notice;
   while (true) {
     std::vector<int> here, missing;
     bool enough = true;
@@ -71,12 +74,15 @@ void Rendezvous::decide_members() {
       members_ = here;
       break;
     }
-    if (since() > std::max(timeout_s_, lost_->meeting_s)) {
-      std::string names;
-      for (const int rank : missing) names += (names.empty() ? "" : ", ") + name_of(rank);
-      throw SiteLost(names + " did not respond within " + std::to_string(static_cast<int>(since())) + " s");
-    }
+    const auto names = [&] {
+      std::string all;
+      for (const int rank : missing) all += (all.empty() ? "" : ", ") + name_of(rank);
+      return all;
+    };
+    if (since() > meeting_limit_s())
+      throw SiteLost(names() + " did not respond within " + std::to_string(static_cast<int>(since())) + " s");
     throw_if_asked_to_start_anew();
+    notice.waits(limit_s, names);
     std::this_thread::sleep_for(milliseconds(20));
   }
   std::string text;
@@ -93,8 +99,15 @@ void Rendezvous::meet() {
   } catch (const std::exception&) {
     throw store_lost();
   }
-  members_ = {0};  // only rank 0 sets the key
-  wait_for({kMembers}, std::max(timeout_s_, lost_->meeting_s) + timeout_s_);
+  members_ = {0};              // only rank 0 sets the key
+  const auto not_here = [&] {  // rank 0 waits for them, and this rank waits for rank 0
+    std::string all;
+    for (int rank = 0; rank < launch_.world; ++rank) {
+      if (!connection_->store->check({here_key(rank)})) all += (all.empty() ? "" : ", ") + name_of(rank);
+    }
+    return all;
+  };
+  wait_for({kMembers}, meeting_limit_s() + timeout_s_, not_here);
   std::istringstream in(text_of(connection_->store->get(kMembers)));
   members_.assign(std::istream_iterator<int>(in), {});
   if (std::find(members_.begin(), members_.end(), launch_.rank) != members_.end()) return;
@@ -129,8 +142,8 @@ void Rendezvous::throw_if_asked_to_start_anew() {
 
 void Rendezvous::agree(const Digest& digest) {
   if (lost_ && lost_->drop_after_s) meet();
-  const std::vector<std::string> texts = exchange_texts("agree", to_json(digest), /*all_read=*/true,
-                                                        std::max(timeout_s_, lost_ ? lost_->meeting_s : 0));
+  const std::vector<std::string> texts =
+      exchange_texts("agree", to_json(digest), /*all_read=*/true, meeting_limit_s());
   for (const int rank : members_) {
     const auto what =
         first_difference(digest_from_json(texts[0]), digest_from_json(texts[static_cast<std::size_t>(rank)]));

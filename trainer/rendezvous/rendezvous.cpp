@@ -1,22 +1,18 @@
 #include "trainer/rendezvous/rendezvous.hpp"
 
-#include <c10/util/Logging.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <numeric>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "platforms/support/input_error.hpp"
 #include "trainer/comm/keepalive.hpp"
+#include "trainer/comm/plain_reason.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/rendezvous/connection.hpp"
 #include "trainer/rendezvous/own_address.hpp"
-#include "trainer/store/channel.hpp"
-#include "trainer/store/secret_store.hpp"
+#include "trainer/rendezvous/waiting_notice.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -27,104 +23,10 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr std::size_t kPieceBytes = 1 << 20;  // the store takes values of up to 8 MiB
 
-c10::intrusive_ptr<c10d::Store> open_store(const Launch& launch, bool serves, milliseconds timeout) {
-  if (!launch.secret.empty()) {
-    SecretStoreOptions options;
-    options.address = launch.address;
-    options.port = launch.port;
-    options.server = serves;
-    options.secret = launch.secret;
-    options.timeout = timeout;
-    return secret_store(options);
-  }
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(launch.port);
-  options.isServer = serves;
-  options.numWorkers = launch.world;
-  options.waitWorkers = false;  // agree() reports which ranks are missing
-  options.timeout = timeout;
-  return c10::make_intrusive<c10d::TCPStore>(launch.address, options);
-}
-
 }  // namespace
 
 std::string Rendezvous::name_of(int rank) const {
   return names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
-}
-
-Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s,
-                       std::optional<LostSites> lost)
-    : launch_(launch),
-      names_(std::move(names)),
-      timeout_s_(timeout_s),
-      lost_(std::move(lost)),
-      members_(static_cast<std::size_t>(launch.world)),
-      connection_(std::make_unique<Connection>()) {
-  std::iota(members_.begin(), members_.end(), 0);
-  // c10d would print stack traces of errors that we report in one line. Users can set the variable to see
-  // them.
-  ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
-  c10::initLogging();
-  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
-  while (true) {
-    connect();
-    const std::optional<bool> first = first_of_its_rank();
-    if (first == true) return;
-    if (!first && !lost_) throw store_lost();
-    if (!lost_) {
-      throw UsageError(
-          "RANK: got " + std::to_string(launch_.rank) +
-          ", which another process of this run has; expected a rank of its own for every process; "
-          "for example RANK=" +
-          std::to_string((launch_.rank + 1) % std::max(2, launch_.world)));
-    }
-    ask_to_start_anew();
-    connection_->store.reset();
-    if (steady_clock::now() > deadline)
-      throw SiteLost(name_of(0) + " has not noticed within " + std::to_string(static_cast<int>(timeout_s_)) +
-                     " s that a site was lost");
-    std::this_thread::sleep_for(milliseconds(200));
-  }
-}
-
-// The store lives as long as rank 0's process, so it remembers earlier processes of this rank. Empty: the
-// store has just gone.
-std::optional<bool> Rendezvous::first_of_its_rank() {
-  try {
-    return connection_->store->add("joined/" + std::to_string(launch_.rank), 1) == 1;
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
-void Rendezvous::connect() {
-  const bool serves = launch_.rank == 0 && !launch_.agent_store;
-  try {
-    // torchrun keeps one store over restarts, so each attempt gets its own key prefix.
-    const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
-    connection_->store =
-        c10::make_intrusive<c10d::PrefixStore>(std::string("fomoe") + (restarts == nullptr ? "" : restarts),
-                                               open_store(launch_, serves, milliseconds_of(timeout_s_)));
-  } catch (const NotAuthentic& error) {
-    throw UsageError("--secret-file: got a secret with which " + name_of(0) + " at " + launch_.address + ":" +
-                     std::to_string(launch_.port) + " cannot be reached, because " + error.what() +
-                     "; expected the same secret at every site; for example a copy of rank 0's file");
-  } catch (const std::exception& error) {
-    const std::string reason = error.what();
-    if (serves) {
-      if (reason.find("EADDRINUSE") != std::string::npos || reason.find("in use") != std::string::npos) {
-        throw UsageError("MASTER_PORT: got " + std::to_string(launch_.port) +
-                         ", which is in use on this machine; expected a free port; for example MASTER_PORT=" +
-                         std::to_string(launch_.port < 65'000 ? launch_.port + 1 : 29'500));
-      }
-      throw UsageError("MASTER_ADDR: got " + launch_.address + ", on which rank 0 cannot listen (" +
-                       reason.substr(0, reason.find('\n')) +
-                       "); expected an address of rank 0's machine; for example MASTER_ADDR=10.0.0.1");
-    }
-    throw SiteLost(name_of(0) + " does not answer at " + launch_.address + ":" +
-                   std::to_string(launch_.port) +
-                   (launch_.secret.empty() ? "; if it has a --secret-file, this process needs it too" : ""));
-  }
 }
 
 Rendezvous::~Rendezvous() = default;
@@ -168,6 +70,31 @@ std::vector<std::string> Rendezvous::keys_of_ranks(const std::string& key) const
   std::vector<std::string> keys;
   for (int rank = 0; rank < launch_.world; ++rank) keys.push_back(key + "/" + std::to_string(rank));
   return keys;
+}
+
+void Rendezvous::note(const std::string& key, const std::string& text) {
+  try {
+    connection_->store->set(key, bytes_of(text));
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+}
+
+std::string Rendezvous::note_first(const std::string& key, const std::string& text) {
+  try {
+    return text_of(connection_->store->compareSet(key, {}, bytes_of(text)));
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+}
+
+std::optional<std::string> Rendezvous::noted(const std::string& key) {
+  try {
+    if (!connection_->store->check({key})) return std::nullopt;
+    return text_of(connection_->store->get(key));
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
 }
 
 void Rendezvous::post(const std::string& key, const std::string& text) {
@@ -237,10 +164,12 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
 
 // Waits for the members' keys in short turns, between which it looks for a request to start anew. `keys` is
 // indexed by rank.
-void Rendezvous::wait_for(const std::vector<std::string>& keys, double timeout_s) {
+void Rendezvous::wait_for(const std::vector<std::string>& keys, double timeout_s,
+                          const std::function<std::string()>& whom) {
   std::vector<std::string> wanted;
   for (const int rank : members_) wanted.push_back(keys[static_cast<std::size_t>(rank)]);
   const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
+  WaitingNotice notice;
   while (true) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
     try {
@@ -250,19 +179,30 @@ void Rendezvous::wait_for(const std::vector<std::string>& keys, double timeout_s
       if (steady_clock::now() >= deadline) throw missing_of(keys, timeout_s);
     }
     throw_if_asked_to_start_anew();
+    notice.waits(timeout_s, [&] { return whom ? whom() : names_of_missing(keys); });
   }
 }
 
-SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys, double timeout_s) {
+std::string Rendezvous::names_of_missing(const std::vector<std::string>& keys) {
   std::string missing;
   for (const int rank : members_) {
     bool there = false;
     try {
       there = connection_->store->check({keys[static_cast<std::size_t>(rank)]});
     } catch (const std::exception&) {
-      return store_lost();
+      throw store_lost();
     }
     if (!there) missing += (missing.empty() ? "" : ", ") + name_of(rank);
+  }
+  return missing;
+}
+
+SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys, double timeout_s) {
+  std::string missing;
+  try {
+    missing = names_of_missing(keys);
+  } catch (const SiteLost& lost) {
+    return lost;
   }
   if (missing.empty()) missing = "at least one site";  // the ranks arrived after the timeout
   return SiteLost(missing + " did not respond within " + std::to_string(static_cast<int>(timeout_s)) + " s");
@@ -330,8 +270,7 @@ SiteLinks Rendezvous::links(const std::vector<costmodel::Node>& nodes, const at:
     keep_connections_alive();
     return links;
   } catch (const std::exception& error) {
-    const std::string reason = error.what();
-    throw SiteLost("the sites cannot connect to each other: " + reason.substr(0, reason.find('\n')));
+    throw SiteLost("the sites cannot connect to each other: " + plain_reason(error));
   }
 }
 

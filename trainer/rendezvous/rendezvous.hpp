@@ -1,8 +1,10 @@
 // How the processes of a run find each other: through a TCPStore at rank 0.
 //
-// Ranks that start early wait for the others. Before training starts, all ranks check that they are about to
+// Ranks that start early wait for the others, for at most Launch::start_timeout_s, and say for whom
+// (waiting_notice.hpp). Before training starts, all ranks check that they are about to
 // train the same thing. If the run may go on without lost sites, rank 0 decides who takes part (meeting.cpp).
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +14,7 @@
 #include "trainer/comm/site_ranks.hpp"
 #include "trainer/comm/transport.hpp"
 #include "trainer/rendezvous/launch.hpp"
+#include "trainer/store/reaching.hpp"
 
 namespace fomoe::trainer {
 
@@ -35,7 +38,8 @@ class Rendezvous {
  public:
   /// Connects to the store, which rank 0 opens. `names` are the names of the processes, by rank. Throws
   /// UsageError if the port is in use or another process has the same rank, and SiteLost if rank 0 does not
-  /// appear within `timeout_s`.
+  /// appear within Launch::start_timeout_s, or if somebody listens in its place who says
+  /// nothing for `timeout_s`.
   ///
   /// With `lost`, sites may have been lost, and come back: agree() waits for them. Rank 0 may not have
   /// noticed yet that an earlier process of this rank has ended. The constructor then tells all ranks in
@@ -63,6 +67,15 @@ class Rendezvous {
   std::vector<std::string> gather(const std::string& key, const std::string& text);
   /// Does the same at rank 0. The other ranks get an empty list, and rank 0 keeps only the texts.
   std::vector<std::string> collect(const std::string& key, const std::string& text);
+
+  /// Stores a text that every rank may read, at any time and from any thread.
+  void note(const std::string& key, const std::string& text);
+  /// Does so unless a rank has done it before. Returns the text of the first.
+  std::string note_first(const std::string& key, const std::string& text);
+  /// The text that a rank has stored; empty if none has.
+  [[nodiscard]] std::optional<std::string> noted(const std::string& key);
+  /// The name of this rank in messages.
+  [[nodiscard]] std::string own_name() const { return name_of(launch_.rank); }
 
   /// Stores a text for rank 0, which reads it with posted(). Does not wait for anybody.
   void post(const std::string& key, const std::string& text);
@@ -95,6 +108,12 @@ class Rendezvous {
   [[nodiscard]] std::string name_of(int rank) const;
   [[nodiscard]] SiteLost store_lost() const;
   void connect();
+  void reach_open_store() const;
+  [[nodiscard]] Patience patience() const;
+  /// The time for which ranks wait for rank 0, and for each other, before the training starts.
+  [[nodiscard]] double start_limit_s() const;
+  [[nodiscard]] double meeting_limit_s() const;
+  [[nodiscard]] std::string names_of_missing(const std::vector<std::string>& keys);
   [[nodiscard]] std::optional<bool> first_of_its_rank();
   void ask_to_start_anew();
   void throw_if_asked_to_start_anew();
@@ -102,7 +121,9 @@ class Rendezvous {
   void decide_members();
   std::vector<std::string> exchange_texts(const std::string& key, const std::string& text, bool all_read,
                                           double timeout_s);
-  void wait_for(const std::vector<std::string>& keys, double timeout_s);
+  /// `whom` are the names of those whom the process waits for; empty: the ranks whose keys are missing.
+  void wait_for(const std::vector<std::string>& keys, double timeout_s,
+                const std::function<std::string()>& whom = {});
   void store_text(const std::string& key, const std::string& text);
   [[nodiscard]] std::string stored_text(const std::string& key, bool remove);
   [[nodiscard]] std::vector<std::string> keys_of_ranks(const std::string& key) const;

@@ -77,4 +77,16 @@ void AbsentSites::leave_out_of(costmodel::Plan& plan) const {
   };
 }
 
+std::optional<LostSites> lost_sites(const scenario::TrainerSettings& settings, const costmodel::Plan& plan,
+                                    int sites, bool resumes) {
+  if (settings.on_lost_site == "stop") return std::nullopt;
+  LostSites lost{settings.lost_site_timeout_s};
+  if (settings.on_lost_site == "drop") {
+    lost.needed = needed_sites(plan, sites);
+    // A new run waits for all sites.
+    lost.drop_after_s = resumes ? settings.drop_after_s : std::numeric_limits<double>::infinity();
+  }
+  return lost;
+}
+
 }  // namespace fomoe::trainer

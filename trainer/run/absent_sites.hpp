@@ -1,10 +1,13 @@
 // The sites without which a run goes on (trainer.on_lost_site = "drop").
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "costmodel/plan/plan.hpp"
+#include "experiments/scenario/trainer_section.hpp"
 #include "platforms/platform.hpp"
+#include "trainer/rendezvous/rendezvous.hpp"
 
 namespace fomoe::trainer {
 
@@ -16,6 +19,11 @@ std::vector<bool> needed_sites(const costmodel::Plan& plan, int sites);
 /// processes of each site.
 void check_drops(const costmodel::Plan& plan, const std::vector<int>& processes,
                  const std::string& transport);
+
+/// What the rendezvous does about lost sites (trainer.on_lost_site); empty: the run stops. A run that
+/// `resumes` may begin without some of the sites.
+std::optional<LostSites> lost_sites(const scenario::TrainerSettings& settings, const costmodel::Plan& plan,
+                                    int sites, bool resumes);
 
 class AbsentSites {
  public:

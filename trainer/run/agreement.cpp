@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "experiments/results/json_values.hpp"
+#include "trainer/execution/checkpoint_header.hpp"
 #include "trainer/io/hash.hpp"
 #include "trainer/run/commit.hpp"
 
@@ -28,17 +29,44 @@ void add_table(Digest& digest, const std::string& table, const ordered_json& val
   for (const auto& [key, value] : values.items()) digest.emplace_back(table + "." + key, value_text(value));
 }
 
-// Who computes how much and who sends to whom, in the order of the sums: the order of a ring may follow from
-// the links.
-std::string transfers_text(const costmodel::Plan& plan) {
+std::string work_text(const costmodel::Plan& plan) {
   std::ostringstream out;
   for (const costmodel::Node& node : plan.nodes)
     out << node.site << ' ' << static_cast<int>(node.kind) << ' ' << node.sequences << ';';
+  return out.str();
+}
+
+// Who averages with whom, whatever the order of the sums. Of a reduction, the first node is the receiver.
+std::string partners_text(const costmodel::Plan& plan) {
+  std::ostringstream out;
   for (const costmodel::Op& op : plan.round(0).ops) {
     out << op.name;
     const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
     if (transfer == nullptr) continue;
     out << ' ' << static_cast<int>(transfer->pattern);
+    std::vector<std::vector<costmodel::NodeId>> exchanges;
+    for (const costmodel::Exchange& exchange : transfer->exchanges) {
+      std::vector<costmodel::NodeId>& nodes = exchanges.emplace_back(exchange.nodes);
+      const bool ordered = transfer->pattern == costmodel::Pattern::point_to_point ||
+                           transfer->pattern == costmodel::Pattern::reduce;
+      std::sort(nodes.begin() + (ordered && !nodes.empty() ? 1 : 0), nodes.end());
+    }
+    std::sort(exchanges.begin(), exchanges.end());
+    for (const std::vector<costmodel::NodeId>& nodes : exchanges) {
+      out << ':';
+      for (const costmodel::NodeId node : nodes) out << node << ' ';
+    }
+  }
+  return out.str();
+}
+
+// Who sends to whom, in the order of the sums: the order of a ring may follow from the links.
+std::string order_text(const costmodel::Plan& plan) {
+  std::ostringstream out;
+  for (const costmodel::Op& op : plan.round(0).ops) {
+    out << op.name;
+    const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+    if (transfer == nullptr) continue;
     for (const costmodel::Exchange& exchange : transfer->exchanges) {
       out << ':';
       for (const costmodel::NodeId node : exchange.nodes) out << node << ' ';
@@ -59,11 +87,9 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
                       std::to_string(request.scenario.workload.global_batch_sequences));
   add_table(digest, "strategy", scenario.at("strategy"));
   digest.emplace_back("platform.sites", std::to_string(request.scenario.sites()));
-  digest.emplace_back("the order of transfers", hash(transfers_text(plan)));
+  digest.emplace_back(kWork, hash(work_text(plan) + partners_text(plan)));
   for (const auto& [name, value] : scenario::weight_settings(request.settings))
     digest.emplace_back(name, value);
-  if (request.settings.schedule != "constant")
-    digest.emplace_back("the number of steps", std::to_string(plan.steps));
   digest.emplace_back("trainer.dtype", c10::toString(options.dtype));
   digest.emplace_back(kTrainingData, hash_of(corpus));
   digest.emplace_back(kValidationData, validation_corpus ? hash_of(*validation_corpus) : kEndOfData);
@@ -71,8 +97,10 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
   return digest;
 }
 
-Digest shared_by_processes(const RunRequest& request, const Digest& determines_weights) {
+Digest shared_by_processes(const RunRequest& request, const costmodel::Plan& plan,
+                           const Digest& determines_weights) {
   Digest digest = determines_weights;
+  digest.emplace_back("the order of transfers", hash(order_text(plan)));
   digest.emplace_back("workload.tokens", std::to_string(request.scenario.workload.tokens));
   digest.emplace_back("trainer.transport", request.settings.transport);
   digest.emplace_back("network_model.streams", std::to_string(request.scenario.network.streams));

@@ -16,13 +16,16 @@ namespace fomoe::trainer {
 /// Everything that determines the weights after a given number of rounds: seed, model, batch, method, sites
 /// and transfers, settings of the optimisers, dtype and data. Also the data of the validation, since reports
 /// of the same weights must agree on the loss. Prices, links, failures and the number of tokens are not part
-/// of it.
+/// of it, although links may change the order of sums, and the number of tokens the later learning rates:
+/// such a run goes on with the new order and the new rates.
 Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan,
                           const TrainingOptions& options, const Corpus& corpus,
                           const std::optional<Corpus>& validation_corpus = {});
 
-/// What all processes must have in common: the above, the number of tokens, and the code of the program.
-Digest shared_by_processes(const RunRequest& request, const Digest& determines_weights);
+/// What all processes must have in common: the above, the order of transfers, the number of tokens, and the
+/// code of the program.
+Digest shared_by_processes(const RunRequest& request, const costmodel::Plan& plan,
+                           const Digest& determines_weights);
 
 /// The program's version and commit, for instance "1.0.0, commit 1a2b3c4".
 std::string code_version();

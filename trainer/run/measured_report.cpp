@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/timeline/report_assembly.hpp"
+#include "experiments/json/json.hpp"
+#include "experiments/text/human.hpp"
 #include "trainer/record/interval_stream.hpp"
 
 namespace fomoe::trainer {
@@ -113,7 +115,8 @@ std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Pl
       for (std::size_t layer = 0; layer < one.routed.size(); ++layer) {
         for (std::size_t expert = 0; expert < one.routed[layer].size(); ++expert) {
           text += std::to_string(layer) + ',' + std::to_string(expert) + ',' +
-                  scenario.platform.sites[site].name + ',' + std::to_string(one.routed[layer][expert]) + '\n';
+                  commands::csv_cell(scenario.platform.sites[site].name) + ',' +
+                  std::to_string(one.routed[layer][expert]) + '\n';
         }
       }
     }
@@ -139,11 +142,10 @@ std::string validation_json(const costmodel::Scenario& scenario, const costmodel
   }
   if (sites.empty()) return "";
   const double mean = sum / static_cast<double>(sites.size());
-  return json{{"sequences", context.validation_sequences},
-              {"loss", whole >= 0 ? whole : mean},
-              {"mean_site_loss", mean},
-              {"sites", sites}}
-      .dump();
+  return scenario::to_text({{"sequences", context.validation_sequences},
+                            {"loss", whole >= 0 ? whole : mean},
+                            {"mean_site_loss", mean},
+                            {"sites", sites}});
 }
 
 std::string note_on_links(const ReportContext& context) {

@@ -46,4 +46,10 @@ RunData::RunData(const costmodel::Scenario& scenario, const scenario::TrainerSet
       validation_corpus(opened(settings.validation_data, scenario)),
       batches(dealt(scenario, settings, plan, corpus, validation_corpus)) {}
 
+RunData RunData::unread(costmodel::Scenario scenario, const costmodel::Plan& plan) {
+  scenario.model.vocabulary = 256;
+  scenario.model.sequence_length = 1;
+  return {scenario, {}, plan};
+}
+
 }  // namespace fomoe::trainer

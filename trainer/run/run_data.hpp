@@ -13,6 +13,8 @@ namespace fomoe::trainer {
 struct RunData {
   RunData(const costmodel::Scenario& scenario, const scenario::TrainerSettings& settings,
           const costmodel::Plan& plan);
+  /// The data of a paced run, which reads none, of any model: a few tokens, whatever the scenario names.
+  static RunData unread(costmodel::Scenario scenario, const costmodel::Plan& plan);
 
   Corpus corpus;
   std::optional<Corpus> validation_corpus;  // trainer.validation_data

@@ -31,6 +31,8 @@ std::string path_of_rank(const std::string& path, int rank);
 /// the part of it in which the site did not compute. A validation:
 ///   {"kind": "validation", "site", "round", "loss", "perplexity", "sequences"}
 ///
+/// A number that was not measured, or that is not finite, as in a step that was skipped, is null.
+///
 /// On a full disk, lines wait in memory until there is room again.
 class RunLog {
  public:

@@ -32,6 +32,12 @@ std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool pa
   return counts;
 }
 
+std::vector<std::string> site_names(const costmodel::Scenario& scenario) {
+  std::vector<std::string> names;
+  for (const platforms::Site& site : scenario.platform.sites) names.push_back(site.name);
+  return names;
+}
+
 std::vector<std::string> process_names(const costmodel::Scenario& scenario, const std::vector<int>& counts) {
   std::vector<std::string> names;
   for (std::size_t site = 0; site < counts.size(); ++site) {

@@ -12,6 +12,8 @@ namespace fomoe::trainer {
 /// UsageError if a site divides the model among its GPUs: fomoe-train divides the batch only.
 std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool paced);
 
+std::vector<std::string> site_names(const costmodel::Scenario& scenario);
+
 /// The names of all processes in errors, by rank: the site's name, with a number if the site has several.
 std::vector<std::string> process_names(const costmodel::Scenario& scenario, const std::vector<int>& counts);
 

@@ -30,9 +30,14 @@ std::int64_t steps_after(const costmodel::Plan& plan, std::int64_t rounds) {
 std::string resumable(const Checkpoints& checkpoints, const std::vector<costmodel::NodeId>& hosted,
                       const costmodel::Plan& plan, std::vector<std::string>& reasons) {
   if (hosted.empty()) return kIdle;
-  const std::vector<std::int64_t> usable = checkpoints.usable(
-      hosted, [&](std::int64_t rounds) { return steps_after(plan, rounds); }, reasons);
-  if (usable.empty() && !reasons.empty()) return kNone + reasons.back();
+  std::vector<std::int64_t> usable;
+  try {
+    usable = checkpoints.usable(
+        hosted, [&](std::int64_t rounds) { return steps_after(plan, rounds); }, reasons);
+  } catch (const FileError& error) {
+    return kNone + std::string(error.what());
+  }
+  if (usable.empty() && !reasons.empty()) return kNone + reasons.front();  // that of the newest
   json text = json::object();
   for (const std::int64_t rounds : usable) {
     std::vector<int> absent;
@@ -118,7 +123,7 @@ void check_same_constants(const ModelConstants& weights, const ModelConstants& s
 }
 
 void check_checkpoints(const RunRequest& request, const costmodel::Plan& plan) {
-  if (needs_of(request.scenario, plan).detached && !request.checkpoints.empty()) {
+  if (needs_of(request.scenario, plan, request.paced).detached && !request.checkpoints.empty()) {
     throw UsageError(
         "--checkpoints: got a method whose transfers continue into the next round; expected a value of "
         "strategy.overlap_steps with which transfers end within their round, or no --checkpoints; for "

@@ -15,7 +15,8 @@ namespace fomoe::trainer {
 std::int64_t steps_after(const costmodel::Plan& plan, std::int64_t rounds);
 
 /// The rounds from which a process can resume, as text for the other processes; `reasons` gets a line for
-/// each checkpoint that it cannot use. Throws FileError if a checkpoint belongs to a run with other weights.
+/// each checkpoint that it cannot use. If a checkpoint belongs to a run with other weights, the text says so,
+/// and common_state() throws it at all processes.
 std::string resumable(const Checkpoints& checkpoints, const std::vector<costmodel::NodeId>& hosted,
                       const costmodel::Plan& plan, std::vector<std::string>& reasons);
 /// The round after which a run goes on, and who has to get its state from others.

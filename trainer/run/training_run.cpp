@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <numeric>
 #include <ostream>
 
@@ -14,6 +13,7 @@
 #include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/timeline/round_timeline.hpp"
+#include "experiments/json/json.hpp"
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
@@ -32,6 +32,7 @@
 #include "trainer/run/run_log.hpp"
 #include "trainer/run/site_processes.hpp"
 #include "trainer/run/starting_point.hpp"
+#include "trainer/stopping/stopping.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
 #include "trainer/whole/evaluation.hpp"
 #include "trainer/whole/exported_model.hpp"
@@ -63,9 +64,10 @@ class Run {
         plan_(costmodel::make_plan(scenario_)),
         absent_(plan_),
         options_(training_options(request)),
-        data_(scenario_, request.settings, plan_),
-        history_(request.launch && request.launch->rank != 0 ? "" : request.checkpoints),
-        log_(path_of_rank(request.log, request.launch ? request.launch->rank : 0), progress) {
+        data_(request.paced && !trains(scenario_.model) ? RunData::unread(scenario_, plan_)
+                                                        : RunData(scenario_, request.settings, plan_)),
+        history_(speaks() ? request.checkpoints : ""),
+        log_(path_of_rank(request.log, rank()), progress) {
     // Checked before any process waits for another one.
     check_checkpoints(request, plan_);
     if (!request.settings.initial_weights.empty()) initial_ = read_exported(request.settings.initial_weights);
@@ -125,6 +127,8 @@ class Run {
     if (request_.paced) executor_->rehearse();
     if (rendezvous_) rendezvous_->start_together();
     request_.all_present();
+    if (checkpoints_ && request_.stop_within_s > 0)
+      stopping_.emplace(rendezvous_ ? &*rendezvous_ : nullptr, rank(), request_.stop_within_s);
     executor_->zero_clock();
     history_.begins(first_round_);
     reset_peak_memory(options_.device.is_cuda());
@@ -141,8 +145,10 @@ class Run {
       const auto ended = std::chrono::steady_clock::now();
       const std::int64_t every = request_.settings.validation_rounds;
       if (last || (every > 0 && done % every == 0)) losses = validate(round);
-      if (checkpoints_ && (last || done % request_.settings.checkpoint_rounds == 0)) save(done);
+      const bool stops = stopping_ && !last && stopping_->stops_after(done);
+      if (checkpoints_ && (last || stops || done % request_.settings.checkpoint_rounds == 0)) save(done);
       log_.flush();
+      if (stops) stopping_->stop(done, plan_.rounds, *checkpoints_);
       // What follows the last round is not part of the measured time.
       if (!last) upkeep_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - ended).count();
     }
@@ -178,7 +184,8 @@ class Run {
     throw SiteLost(asked);
   }
 
-  [[nodiscard]] bool speaks() const { return !request_.launch || request_.launch->rank == 0; }
+  [[nodiscard]] int rank() const { return request_.launch ? request_.launch->rank : 0; }
+  [[nodiscard]] bool speaks() const { return rank() == 0; }
   // The other processes of a site have the same state, and what they observe is no part of the plan.
   [[nodiscard]] bool leads_site() const { return !ranks_ || ranks_->place().rank == 0; }
   [[nodiscard]] std::string site_name(costmodel::NodeId node) const {
@@ -199,25 +206,15 @@ class Run {
     const std::vector<int> counts = processes_of_sites(scenario_, request_.paced);
     const int processes = std::accumulate(counts.begin(), counts.end(), 0);
     check_world(request_.launch->world, processes, scenario_.sites());
-    std::optional<LostSites> lost;
-    if (request_.settings.on_lost_site != "stop") lost = LostSites{request_.settings.lost_site_timeout_s};
-    if (drops()) {
-      lost->needed = needed_sites(plan_, processes);
-      // A new run waits for all sites.
-      lost->drop_after_s =
-          request_.resume ? request_.settings.drop_after_s : std::numeric_limits<double>::infinity();
-    }
     rendezvous_.emplace(*request_.launch, process_names(scenario_, counts), request_.settings.timeout_s,
-                        lost);
-    rendezvous_->agree(shared_by_processes(request_, digest_));
+                        lost_sites(request_.settings, plan_, processes, request_.resume));
+    rendezvous_->agree(shared_by_processes(request_, plan_, digest_));
     if (drops()) {  // one process trains each site, so ranks are sites
       absent_ = AbsentSites(plan_, rendezvous_->members());
       absent_.leave_out_of(plan_);
     }
-    std::vector<std::string> sites;
-    for (const platforms::Site& site : scenario_.platform.sites) sites.push_back(site.name);
     SiteLinks links =
-        rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, sites,
+        rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, site_names(scenario_),
                            site_place(request_.launch->rank, counts), scenario_.network.streams);
     ranks_ = std::move(links.ranks);
     transport_ = std::move(links.transport);
@@ -269,8 +266,7 @@ class Run {
     }
     first_round_ = state.rounds;
     log_.continues_after(first_round_);
-    const std::size_t self = request_.launch ? static_cast<std::size_t>(request_.launch->rank) : 0;
-    if (!state.lacking[self]) checkpoints_->load(*executor_, first_round_);
+    if (!state.lacking[static_cast<std::size_t>(rank())]) checkpoints_->load(*executor_, first_round_);
     for (const std::string& line :
          bring_state(*executor_, *transport_, rendezvous_, plan_, *checkpoints_, state, absent_.by_node()))
       out_ << line << '\n';
@@ -313,9 +309,11 @@ class Run {
     for (const costmodel::NodeId node : executor_->hosted()) {
       if (!leads_site()) break;
       const auto loss = losses.of_node.find(node);
+      const MeanNorms norms = norms_.of(node);
+      if (const char* name = not_finite(norms)) executor_->diverged(node, name);
       const Validation validation = loss == losses.of_node.end() ? Validation() : loss->second;
-      own.nodes.push_back({node, transport_->traffic(node), validation.loss, routed_[node],
-                           validation.routers, norms_.of(node)});
+      own.nodes.push_back(
+          {node, transport_->traffic(node), validation.loss, routed_[node], validation.routers, norms});
     }
     if (leads_site()) own.whole_validation_loss = losses.of_whole.loss;
     own.upkeep_s = upkeep_s_;
@@ -349,9 +347,8 @@ class Run {
     result.first_round = first_round_;
     // In turn, sites do not work at the same time, so there is no timeline of a round to draw.
     if (!context.in_turn)
-      result.round_timeline = scenario::to_json(costmodel::round_timeline(plan_, intervals.around_middle()),
-                                                plan_, scenario_.platform)
-                                  .dump();
+      result.round_timeline = scenario::to_text(scenario::to_json(
+          costmodel::round_timeline(plan_, intervals.around_middle()), plan_, scenario_.platform));
     result.validation = validation_json(scenario_, plan_, all, context);
     result.all = history_.ended();
     return result;
@@ -376,6 +373,7 @@ class Run {
   std::optional<IntervalStream> stream_;
   NormMeans norms_;  // of the last round
   std::optional<TrainingProgress> progress_;
+  std::optional<Stopping> stopping_;  // while the rounds of a run with checkpoints run
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
   std::int64_t first_round_ = 0;
   double upkeep_s_ = 0;  // validation, checkpoints and logs between rounds

@@ -27,6 +27,7 @@ struct RunRequest {
   std::string routing_counts;                 // CSV file; empty: none
   bool paced = false;                         // compute operations sleep; see TrainingOptions
   int threads = 0;                            // 0: LibTorch's default
+  double stop_within_s = 0;                   // with checkpoints: see Stopping; 0: SIGTERM ends the process
   std::function<void()> all_present = [] {};  // called when all sites are there and training begins
 };
 
@@ -47,7 +48,7 @@ struct TrainingResult {
 
 /// Runs the training. Returns the report at rank 0 or in turn, and nothing at other ranks. Messages and
 /// progress go to `progress`. Throws UsageError, InputError and FileError for mistakes of the user, and
-/// SiteLost.
+/// SiteLost. Throws Stopped if SIGTERM has stopped it.
 std::optional<TrainingResult> train(const RunRequest& request, std::ostream& progress, bool terminal);
 
 }  // namespace fomoe::trainer

@@ -13,7 +13,6 @@
 namespace fomoe::trainer {
 namespace {
 
-constexpr std::string_view kGreeting = "fomoe-1\n";
 constexpr std::size_t kNonceBytes = 32, kMacBytes = std::tuple_size_v<Mac>;
 
 void wait_until(int descriptor, short events, Deadline deadline) {
@@ -27,6 +26,18 @@ void wait_until(int descriptor, short events, Deadline deadline) {
     if (ready < 0 && errno != EINTR) throw ConnectionLost(std::strerror(errno));
   }
 }
+
+std::string code(std::string_view key, const std::string& text) {
+  return std::string(text_of(hmac_sha256(key, text)));
+}
+
+std::string big_endian(std::uint64_t number, int bytes) {
+  std::string text;
+  for (int byte = bytes - 1; byte >= 0; --byte) text += static_cast<char>(number >> (8 * byte));
+  return text;
+}
+
+}  // namespace
 
 std::string read_bytes(int descriptor, std::size_t bytes, Deadline deadline) {
   std::string text(bytes, '\0');
@@ -55,18 +66,6 @@ void write_bytes(int descriptor, std::string_view text, Deadline deadline) {
     }
   }
 }
-
-std::string code(std::string_view key, const std::string& text) {
-  return std::string(text_of(hmac_sha256(key, text)));
-}
-
-std::string big_endian(std::uint64_t number, int bytes) {
-  std::string text;
-  for (int byte = bytes - 1; byte >= 0; --byte) text += static_cast<char>(number >> (8 * byte));
-  return text;
-}
-
-}  // namespace
 
 Deadline seconds_from_now(double seconds) {
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(

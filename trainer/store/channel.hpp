@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "platforms/support/descriptor.hpp"
 
@@ -36,8 +37,14 @@ class NotAuthentic : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Both functions throw ConnectionLost, and Silent at the deadline.
+std::string read_bytes(int socket, std::size_t bytes, Deadline deadline);
+void write_bytes(int socket, std::string_view text, Deadline deadline);
+
 class Channel {
  public:
+  static constexpr std::string_view kGreeting = "fomoe-1\n";  // what the server says first
+
   /// Both functions exchange the codes, and throw ConnectionLost or NotAuthentic.
   static Channel as_server(Descriptor socket, const std::string& secret, Deadline deadline);
   static Channel as_client(Descriptor socket, const std::string& secret, Deadline deadline);

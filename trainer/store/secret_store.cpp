@@ -16,8 +16,6 @@ using Kind = StoreRequest::Kind;
 using Bytes = std::vector<std::uint8_t>;
 using std::chrono::milliseconds;
 
-constexpr double kGreetingS = 5;  // for the exchange of codes; then this process tries again
-
 std::string text_of(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -32,20 +30,22 @@ void say_refused(const std::string& who, const std::string& why) {
 }
 
 Channel connect(const SecretStoreOptions& options) {
-  const Deadline deadline = seconds_from_now(seconds_of(options.timeout));
-  bool silent = false;  // somebody listens there who does not greet
-  while (true) {
-    try {
+  Patience patience = options.patience;
+  if (patience.start_s == 0) patience = {seconds_of(options.timeout), seconds_of(options.timeout)};
+  bool silent = false;  // somebody listens there who does not greet, or did until it gave up
+  try {
+    return reached(patience, [&](Deadline deadline) {
       Descriptor socket = connect_to(options.address, options.port, deadline);
-      return Channel::as_client(std::move(socket), options.secret, seconds_from_now(kGreetingS));
-    } catch (const Silent&) {
-      silent = true;
-    } catch (const ConnectionLost&) {  // rank 0 is not there yet
-      if (std::chrono::steady_clock::now() > deadline && !silent) throw;
-    }
-    if (silent && std::chrono::steady_clock::now() > deadline)
-      throw NotAuthentic("it does not ask for a secret, so it was started without --secret-file");
-    std::this_thread::sleep_for(milliseconds(200));
+      try {
+        return Channel::as_client(std::move(socket), options.secret, deadline);
+      } catch (const Silent&) {
+        silent = true;
+        throw;
+      }
+    });
+  } catch (const ConnectionLost&) {
+    if (!silent) throw;
+    throw NotAuthentic("it does not ask for a secret, so it was started without --secret-file");
   }
 }
 
@@ -57,6 +57,8 @@ class SecretStore : public c10d::Store {
     } else {
       channel_.emplace(connect(options));
     }
+    // A further connection finds rank 0 there, and whoever waited may have gone.
+    options_.patience = {};
   }
   SecretStore(const SecretStoreOptions& options, std::shared_ptr<StoreServer> server)
       : c10d::Store(options.timeout), options_(options), server_(std::move(server)) {}

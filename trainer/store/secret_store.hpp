@@ -5,6 +5,8 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "trainer/store/reaching.hpp"
+
 namespace fomoe::trainer {
 
 struct SecretStoreOptions {
@@ -13,7 +15,8 @@ struct SecretStoreOptions {
   bool server = false;    // this process is rank 0
   std::string listen_on;  // rank 0: the address to listen on; empty: all addresses
   std::string secret;
-  std::chrono::milliseconds timeout{0};  // for the connection, and for keys that do not exist yet
+  std::chrono::milliseconds timeout{0};  // for keys that do not exist yet, and for answers
+  Patience patience = {};                // with which a process waits for rank 0; none: the time-out
 };
 
 /// Opens the store at rank 0, and connects to it elsewhere, as soon as rank 0 is there. Throws NotAuthentic

@@ -4,9 +4,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "experiments/json/json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/io/safetensors.hpp"
+#include "trainer/whole/modeling_file.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -78,9 +80,15 @@ at::Tensor view_of(const at::Tensor& parameter, const ParameterSpec& spec, const
 ordered_json config_json(const WholeModel& whole) {
   const costmodel::ModelShape& shape = whole.shape;
   const auto d = static_cast<double>(shape.d_model);
-  ordered_json config = {{"architectures", {"FomoeForCausalLM"}},  {"model_type", "fomoe"},
-                         {"hidden_size", shape.d_model},           {"num_hidden_layers", shape.layers},
-                         {"num_attention_heads", shape.heads},     {"num_key_value_heads", shape.heads},
+  ordered_json config = {{"architectures", {"FomoeForCausalLM"}},
+                         {"model_type", "fomoe"},
+                         {"auto_map",
+                          {{"AutoConfig", "modeling_fomoe.FomoeConfig"},
+                           {"AutoModelForCausalLM", "modeling_fomoe.FomoeForCausalLM"}}},
+                         {"hidden_size", shape.d_model},
+                         {"num_hidden_layers", shape.layers},
+                         {"num_attention_heads", shape.heads},
+                         {"num_key_value_heads", shape.heads},
                          {"head_dim", shape.d_model / shape.heads}};
   if (shape.experts > 0) {
     config["num_experts"] = shape.experts;
@@ -172,7 +180,8 @@ void write_exported(const WholeModel& whole, const std::string& folder) {
   }
   fs::create_directories(folder);
   write_safetensors(folder + "/model.safetensors", out, {{"format", "pt"}});
-  write_file(folder + "/config.json", config_json(whole).dump(2) + "\n");
+  write_file(folder + "/config.json", scenario::to_text(config_json(whole)));
+  write_file(folder + "/modeling_fomoe.py", kModelingFile);
 }
 
 WholeModel read_exported(const std::string& folder) {

@@ -20,8 +20,8 @@
 
 namespace fomoe::trainer {
 
-/// Writes the parameters in fp32, without the state of the optimisers. Creates the folder. Throws
-/// std::runtime_error.
+/// Writes the parameters in fp32, without the state of the optimisers, and modeling_fomoe.py, with which
+/// transformers load them (trust_remote_code). Creates the folder. Throws std::runtime_error.
 void write_exported(const WholeModel& whole, const std::string& folder);
 
 /// Reads what write_exported() wrote. Throws FileError, also if a tensor is missing or has a shape other than

@@ -93,6 +93,27 @@ class TokenizeCorpus(unittest.TestCase):
             self.assertEqual(ended.returncode, 2)
             self.assertIn(expected, ended.stderr)
 
+    def test_sources_are_read_or_what_was_left_out_is_said(self):
+        (self.texts / "sub/code.py").write_text("x = 1")
+        (self.texts / "sub/more.py").write_text("y")
+        (self.texts / "README").write_text("r")
+        (self.texts / "b.txt").write_bytes(b"n\xe9")  # Latin-1
+        (self.texts / "z.txt").write_bytes(b"\0\1")
+        out = self.folder / "data"
+        ended = tokenize(self.texts, "--tokenizer", "bytes", "--output", out)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.stderr.splitlines(), [
+            ("tokenize_corpus: left out 4 files that are not .txt, .jsonl, .txt.gz, .jsonl.gz: 2 .py, 1 (no suffix), 1 .md; "
+             "--suffix .py reads such files"),
+            "tokenize_corpus: left out 1 files that are no text",
+            "tokenize_corpus: 1 files are not UTF-8; what could not be read became U+FFFD",
+            "tokenize_corpus: left out 1 documents without text"])
+        ended = tokenize(self.texts, "--suffix", ".py", "--suffix", ".md", "--tokenizer", "bytes", "--output", out, "--domain", "all")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("tokenize_corpus: left out 1 files that are not .txt, .jsonl, .txt.gz, .jsonl.gz, .py, .md: 1 (no suffix)", ended.stderr)
+        text = bytes(min(token, 255) for token in ids(out / "all/00000.bin"))
+        self.assertEqual(text.split(b"\xff")[:-1], [b"ab", b"c", b"n\xef\xbf\xbd", b"x", b"d", b"x = 1", b"y"])
+
     def test_mistakes_are_one_line(self):
         self.tokenized()
         (self.texts / "a.jsonl").write_text("no JSON\n")
@@ -101,6 +122,7 @@ class TokenizeCorpus(unittest.TestCase):
             ([self.texts, "--output", self.folder / "other"], "a.jsonl:1: got a line without text"),
             ([self.folder / "nothing", "--output", self.folder / "other"], "got no file or folder"),
             ([self.texts / "sub", "--skip", 9, "--output", self.folder / "other"], "got no documents"),
+            ([self.texts, "--suffix", "py", "--output", self.folder / "other"], "--suffix: got py; expected the end of file names"),
             (["--output", self.folder / "other"], "expected --dataset or local files"),
         ]:
             ended = tokenize("--tokenizer", "bytes", *arguments)

@@ -94,6 +94,27 @@ TEST_CASE("a grid that is killed again and again ends with the rows of an undist
   }
 }
 
+TEST_CASE("a run of a grid that is killed ends, also if it was stopped") {
+  const Folder folder;
+  Process process(grid(folder, "killed"), folder / "log");
+  std::vector<pid_t> runs;
+  for (int tried = 0; tried < 500 && runs.empty(); ++tried) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    runs = process.children();
+  }
+  REQUIRE(!runs.empty());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it has executed the program by then
+  for (const pid_t child : runs) ::kill(child, SIGSTOP);
+  process.kill();
+  CHECK(process.wait() == 128 + SIGKILL);
+  bool gone = false;
+  for (int tried = 0; tried < 200 && !gone; ++tried) {
+    gone = processes_with(folder / "killed") == 0;
+    if (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(gone);
+}
+
 TEST_CASE("two grids share a folder without making a run twice, and finished rows are kept without reports") {
   const Folder folder;
   Process first(grid(folder, "shared", {"--shard", "1/2", "--jobs", "1"}), folder / "log-1");

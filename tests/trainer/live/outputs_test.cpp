@@ -122,3 +122,16 @@ TEST_CASE("evaluate refuses sequences on which the model was trained, also after
     CHECK(more.said.find("got 17, although the training left out 16 sequences") != std::string::npos);
   }
 }
+
+TEST_CASE("an answer on stdout that cannot be written is an error") {
+  const Folder folder;
+  const std::string command =
+      kTrain + " run " + kScenario +
+      " --in-turn --set strategy.local_steps=2 --set workload.tokens=8192 --output - ";
+  for (const char* where : {">/dev/full", ">&-"}) {
+    CAPTURE(std::string(where));
+    const Ended ended = run({"/bin/sh", "-c", command + where});
+    CHECK(ended.status == 1);
+    CHECK(ended.said.find("fomoe-train: stdout: cannot be written\n") != std::string::npos);
+  }
+}

@@ -70,7 +70,8 @@ TEST_CASE("a lost site that does not come back ends the run after the time that 
 
 TEST_CASE("a site that finds no rank 0 says so in one line") {
   const Folder folder;
-  Process site(train({"platform.sites=2", "trainer.timeout=1s"}, {}), folder / "stderr",
+  Process site(train({"platform.sites=2"}, {"--start-timeout", "1s", "--set", "trainer.timeout=1s"}),
+               folder / "stderr",
                {{"RANK", "1"},
                 {"WORLD_SIZE", "2"},
                 {"MASTER_ADDR", "127.0.0.1"},

@@ -43,31 +43,20 @@ class TakenPort {
 /// A port of this machine that is free at this moment.
 int free_port() { return TakenPort().number(); }
 
-/// Forwards one connection to a port of this machine, with a delay in both directions.
+/// Forwards connections to a port of this machine, one after the other, with a delay in both directions.
 class SlowPath {
  public:
   SlowPath(int to_port, std::chrono::milliseconds delay) : delay_(delay) {
     accepting_ = std::async(std::launch::async, [this, to_port] {
-      const int near = ::accept(listener_.socket(), nullptr, nullptr);
-      int far = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      address.sin_port = htons(static_cast<std::uint16_t>(to_port));
-      bool there = false;  // the store may not be ready yet
-      for (int tried = 0; tried < 300 && !there; ++tried) {
-        there = ::connect(far, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-        if (there) break;
+      for (int near = 0; (near = ::accept(listener_.socket(), nullptr, nullptr)) >= 0;) {
+        const int far = connected_to(to_port);
+        if (far >= 0) {
+          auto back = std::async(std::launch::async, [&] { hand_on(far, near); });
+          hand_on(near, far);
+        }
+        ::close(near);
         ::close(far);
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        far = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
       }
-      if (there) {
-        auto back = std::async(std::launch::async, [&] { hand_on(far, near); });
-        hand_on(near, far);
-      }
-      ::close(near);
-      ::close(far);
     });
   }
   ~SlowPath() { ::shutdown(listener_.socket(), SHUT_RDWR); }
@@ -76,6 +65,20 @@ class SlowPath {
   [[nodiscard]] int port() const { return listener_.number(); }
 
  private:
+  static int connected_to(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    for (int tried = 0; tried < 300; ++tried) {  // the store may not be ready yet
+      const int far = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (::connect(far, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return far;
+      ::close(far);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return -1;
+  }
+
   void hand_on(int from, int to) const {
     char piece[4096];
     for (ssize_t got = 0; (got = ::recv(from, piece, sizeof piece, 0)) > 0;) {

@@ -12,7 +12,7 @@ TEST_CASE("the first difference is named with both values, also if an entry is m
   CHECK(!first_difference(digest, digest));
   CHECK(first_difference(digest, {{"seed", "42"}, {"model.layers", "2"}}) == "model.layers (2 instead of 4)");
   CHECK(first_difference(digest, {{"seed", "42"}}) == "model.layers (nothing instead of 4)");
-  CHECK(first_difference({{"seed", "42"}}, digest) == "the number of settings");
+  CHECK(first_difference({{"seed", "42"}}, digest) == "model.layers (4 instead of nothing)");
   CHECK(digest_from_json(to_json(digest)) == digest);
 }
 
@@ -46,6 +46,34 @@ TEST_CASE("what determines the weights: not prices, links or tokens, but everyth
   CHECK(first_difference(usual,
                          digest(request, {}, Corpus::synthetic(request.scenario.model.vocabulary, 5'000, 2)))
             .has_value());
+}
+
+TEST_CASE("a run may go on with other latencies and tokens, which change the order of sums and later rates") {
+  RunRequest request;
+  request.scenario = training_scenario("diloco", 4);
+  request.scenario.strategy.collective = costmodel::Collective::ring;
+  request.scenario.strategy.ring_order = costmodel::RingOrder::best;
+  request.settings.schedule = "cosine";
+  RunRequest other = request;
+  for (int from = 0; from < 4; ++from) {  // so that the best ring is 0 2 1 3
+    for (int to = 0; to < 4; ++to)
+      other.scenario.platform.set_latency(from, to, (from < 2) == (to < 2) ? 0.5 : 0.001);
+  }
+  other.scenario.workload.tokens *= 2;
+  const Corpus corpus = Corpus::synthetic(request.scenario.model.vocabulary, 5'000, 1);
+  const auto digests = [&](const RunRequest& of) {
+    const costmodel::Plan plan = costmodel::make_plan(of.scenario);
+    const Digest weights = determines_weights(of, plan, {}, corpus);
+    return std::pair(weights, shared_by_processes(of, plan, weights));
+  };
+  const auto [before, shared_before] = digests(request);
+  const auto [after, shared_after] = digests(other);
+  CHECK(!first_difference(before, after));
+  CHECK(first_difference(shared_before, shared_after).value_or("").starts_with("the order of transfers ("));
+  // Other sites that average with each other are another method.
+  RunRequest fewer = request;
+  fewer.scenario.strategy.method = costmodel::find_method("hierarchical_diloco");
+  CHECK(first_difference(before, digests(fewer).first));
 }
 
 TEST_CASE("processes with different weights are named, with the parameters in which they differ") {

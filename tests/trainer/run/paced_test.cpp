@@ -1,4 +1,5 @@
 // Tests paced runs: compute takes the time of the scenario and changes nothing, and transfers are real.
+#include "platforms/support/input_error.hpp"
 #include "tests/trainer/run/training_case.hpp"
 
 namespace costmodel = fomoe::costmodel;
@@ -99,6 +100,57 @@ TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and
     // With random placement experts move between sites; tensors that all sites hold keep their values.
     if (one.overlap == 0) CHECK(at::allclose(slept.weights(0), before, 1e-6, 1e-7));
     CHECK(at::isfinite(slept.weights(0)).all().item<bool>());
+  }
+}
+
+namespace {
+
+// Shapes that the trainer cannot compute: gated experts with a shared one after a dense layer, as in
+// DeepSeek's models, and a model of which only the numbers of parameters are known.
+costmodel::ModelShape foreign_shape() {
+  costmodel::ModelShape shape = tiny_shape();
+  shape.architecture = "deepseek_v3";
+  shape.layers = 3;
+  shape.gated = true;
+  shape.dense_layers = 1;
+  shape.d_ffn = 24;
+  shape.shared_experts = 1;
+  shape.tied_embeddings = false;
+  return shape;
+}
+
+costmodel::ModelShape opaque_shape() {
+  costmodel::ModelShape shape = tiny_shape();
+  shape.architecture = "opaque";
+  shape.opaque = {.dense_parameters = 1001, .expert_parameters = 8000};
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("a paced run of a model that the trainer does not have sends the bytes of its plan") {
+  for (const costmodel::ModelShape& shape : {foreign_shape(), opaque_shape()}) {
+    CAPTURE(shape.architecture);
+    for (const PacedCase& one : kPacedCases) {
+      CAPTURE(std::string(one.method));
+      costmodel::Scenario scenario = scenario_of(one);
+      // Fragments, experts and backward passes need layers.
+      if (shape.opaque && (one.fragments > 1 || one.overlap > 0)) continue;
+      scenario.model = shape;
+      Training slept(scenario, paced());
+      slept.executor.rehearse();
+      slept.run();
+      const std::vector<Traffic> planned = planned_traffic(slept.plan);
+      for (std::size_t node = 0; node < planned.size(); ++node) {
+        // sparse_loco's positions depend on the values, and planned_traffic() counts whole chunks
+        if (std::string(one.method) == "sparse_loco") {
+          CHECK(slept.transport.traffic(static_cast<int>(node)).total_sent() > 0);
+          continue;
+        }
+        check_traffic(slept.transport.traffic(static_cast<int>(node)), planned[node]);
+      }
+      CHECK_THROWS_AS(Training(scenario, real_options()), fomoe::InputError);
+    }
   }
 }
 

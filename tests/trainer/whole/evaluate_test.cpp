@@ -1,0 +1,62 @@
+// Tests that numbers which JSON cannot hold are refused with a sentence, and never written as null.
+#include <filesystem>
+#include <limits>
+
+#include "tests/trainer/support.hpp"
+#include "trainer/commands/evaluate_command.hpp"
+#include "trainer/model/parameters.hpp"
+#include "trainer/record/norm_means.hpp"
+#include "trainer/whole/exported_model.hpp"
+
+using namespace fomoe::trainer;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kScenario = FOMOE_SOURCE_DIR "/experiments/scenarios/tiny-training.toml";
+
+/// A model of the scenario's shape, each of whose parameters has the same value everywhere.
+WholeModel constant_model(double value) {
+  WholeModel whole;
+  fomoe::costmodel::ModelShape& shape = whole.shape;
+  shape.name = "custom";
+  shape.d_model = shape.sequence_length = 64;
+  shape.layers = shape.heads = shape.active_experts = 2;
+  shape.experts = 8;
+  shape.d_expert = 32;
+  shape.vocabulary = 256;
+  for (const ParameterSpec& spec : parameter_specs(shape, {}))
+    whole.tensors.emplace(spec.name(), at::full(spec.sizes, value));
+  return whole;
+}
+
+}  // namespace
+
+TEST_CASE("evaluate refuses a loss that is not a number, and writes no file") {
+  const fs::path folder = fs::temp_directory_path() / ("fomoe-evaluate-" + std::to_string(::getpid()));
+  const auto evaluate = [&](double value) {
+    write_exported(constant_model(value), (folder / "model").string());
+    return evaluate_command(
+        {(folder / "model").string(), "--scenario", kScenario, "--output", (folder / "loss.json").string()});
+  };
+  std::string said;
+  try {
+    evaluate(std::numeric_limits<double>::infinity());
+  } catch (const std::runtime_error& error) {
+    said = error.what();
+  }
+  CHECK(said.find("/model: its loss on the validation sequences, ") != std::string::npos);
+  CHECK(said.find("or its perplexity is not a finite number") != std::string::npos);
+  CHECK(!fs::exists(folder / "loss.json"));
+  CHECK(evaluate(0.5) == 0);
+  CHECK(fs::exists(folder / "loss.json"));
+  fs::remove_all(folder);
+}
+
+TEST_CASE("a norm that is not a number is named, and one that was not measured is none") {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  CHECK(not_finite({}) == nullptr);
+  CHECK(not_finite({1, 2, 3, 4}) == nullptr);
+  CHECK(std::string(not_finite({1, kInfinity, 3, 4})) == "the norm of its updates");
+  CHECK(std::string(not_finite({{}, {}, {}, -kInfinity})) == "the norm of its outer update");
+}
