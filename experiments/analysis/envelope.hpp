@@ -22,12 +22,14 @@ std::vector<std::string> outside_of_validation(const costmodel::RunReport& repor
 std::string validation_range_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 /// Errors of the predicted wall clock of real runs, |predicted ÷ measured − 1|. All these runs were predicted
-/// with the same network terms, and have equal or unequal latencies as the scenario does.
+/// with the same network terms, and have equal or unequal latencies as the scenario does. Their computation
+/// took the time that was given, so that the errors are those of all the rest: communication and waiting.
 struct Accuracy {
   std::string terms;      // "no network terms", "the terms of a Linux host", "…and a fitted payload rate"
   std::string latencies;  // "equal" or "unequal"
   int runs = 0;
   double median = 0, p95 = 0, worst = 0;
+  double waiting_p95 = 0;  // of what a run takes beside computation
 };
 
 /// Nothing if no real run was predicted with these network terms.

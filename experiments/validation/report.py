@@ -122,15 +122,47 @@ def predictions_csv(answers):
                      "later_rounds_error"], rows)
 
 
+def waited_s(answer):
+    """What a run takes beside computation, in seconds."""
+    return answer["wall_clock_s"] * (1 - answer["compute_utilization"])
+
+
+def waiting_error(run):
+    return waited_s(run["predicted"]) / waited_s(run["measured"]) - 1
+
+
+def like(answers, latencies):
+    """The runs with equal or unequal latencies, by series, whose steps take a given time."""
+    return {name: runs for name, runs in answers.items()
+            if name not in COMPUTED and (name in UNEQUAL) == (latencies == "unequal")}
+
+
 def accuracy_csv(answers, without_terms):
-    """One row for each kind of network terms and latencies: the errors of the wall clock in percent."""
+    """One row for each kind of network terms and latencies: errors in percent, of the wall clock and of all but computation."""
     rows = []
     for terms, of in (("none", without_terms), ("linux", answers)):
         for latencies in ("equal", "unequal"):
-            errors = [run["errors"]["wall_clock"] for name, runs in of.items()
-                      if name not in COMPUTED and (name in UNEQUAL) == (latencies == "unequal") for run in runs]
-            rows.append([terms, latencies, len(errors), *percents(statistic(errors))])
-    return csv_text(["terms", "latencies", "runs", "median", "p95", "worst"], rows)
+            runs = [run for of_series in like(of, latencies).values() for run in of_series]
+            rows.append([terms, latencies, len(runs), *percents(statistic([run["errors"]["wall_clock"] for run in runs])),
+                         percents(statistic([waiting_error(run) for run in runs]))[1]])
+    return csv_text(["terms", "latencies", "runs", "median", "p95", "worst", "waiting_p95"], rows)
+
+
+def coverage(answers):
+    """How many runs of each series lie in the interval that the other series give, and how wide that is."""
+    inside, widths = 0, []
+    for latencies in ("equal", "unequal"):
+        of = like(answers, latencies)
+        for left_out, runs in of.items():
+            p95 = statistic([waiting_error(run) for name, others in of.items() if name != left_out for run in others])[1]
+            for run in runs:
+                waits = waited_s(run["predicted"])
+                computes = run["predicted"]["wall_clock_s"] - waits
+                low, high = computes + waits / (1 + p95), computes + waits / (1 - p95)
+                inside += low <= run["measured"]["wall_clock_s"] <= high
+                widths.append((high - low) / run["measured"]["wall_clock_s"])
+    return (f"- Intervals for each series by the errors of the others contain {100 * inside / len(widths):.1f} % of {len(widths)} "
+            f"runs; they are {', '.join(percents(statistic(widths)))} % of the wall clock wide.\n")
 
 
 def table(answers, without_terms):
@@ -201,6 +233,7 @@ def figures(binary):
     text = load_line({run.stem for runs in members.values() for run in runs}) + "\n"
     text += table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += by_congestion_control(answers, conditions)
+    text += coverage(answers)
     for name, folder in (("drawn", "drawn-again"), ("blind", "blind-again"), ("blind-2", "blind-2-again")):
         text += f"- `{name}`: {repeated(answers[name], sorted((HERE / folder).glob('*.json')))}.\n"
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),

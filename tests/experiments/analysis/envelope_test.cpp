@@ -90,13 +90,22 @@ TEST_CASE("no interval is given outside of what was compared") {
   }
 }
 
-TEST_CASE("the interval contains the runs whose error is at most the p95 error") {
-  const Ran ran =
-      run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output - " + kInside);
-  const auto report = nlohmann::json::parse(ran.out);
-  const auto& accuracy = report.at("accuracy");
-  const double wall_clock_s = report.at("wall_clock_s"), p95 = accuracy.at("p95_error");
-  CHECK(p95 > 0);
-  CHECK(accuracy.at("wall_clock_s")[0].get<double>() == doctest::Approx(wall_clock_s / (1 + p95)));
-  CHECK(accuracy.at("wall_clock_s")[1].get<double>() == doctest::Approx(wall_clock_s / (1 - p95)));
+TEST_CASE("the interval has the p95 error of what runs take beside computation, and of nothing else") {
+  double width_before_s = 0;
+  for (const std::string step : {"1ms", "1s", "100s"}) {
+    CAPTURE(step);
+    const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output - " +
+                                             kInside + " --set compute.step_time=" + step);
+    const auto report = nlohmann::json::parse(ran.out);
+    const auto& accuracy = report.at("accuracy");
+    const double wall_clock_s = report.at("wall_clock_s"), p95 = accuracy.at("waiting_p95_error");
+    const double waits_s = wall_clock_s * (1 - report.at("compute_utilization").get<double>());
+    const double low_s = accuracy.at("wall_clock_s")[0], high_s = accuracy.at("wall_clock_s")[1];
+    CHECK(p95 > 0);
+    CHECK(low_s == doctest::Approx(wall_clock_s - waits_s + waits_s / (1 + p95)));
+    CHECK(high_s == doctest::Approx(wall_clock_s - waits_s + waits_s / (1 - p95)));
+    // Longer steps make the run longer, and its interval not wider.
+    if (width_before_s > 0) CHECK(high_s - low_s == doctest::Approx(width_before_s).epsilon(1e-6));
+    width_before_s = high_s - low_s;
+  }
 }

@@ -248,5 +248,6 @@ TEST_CASE("rates of payload have no headers in them, and packets decide what hea
   CHECK(given.initial_window_bytes == 4000);
   CHECK_THROWS_WITH((void)linux_terms("mtu = \"100B\"\n"),
                     doctest::Contains("mtu: got \"100B\"; expected a size from 576 B"));
-  CHECK_THROWS_WITH((void)linux_terms("rates = \"wire\"\n"), doctest::Contains("expected one of \"link\", \"payload\""));
+  CHECK_THROWS_WITH((void)linux_terms("rates = \"wire\"\n"),
+                    doctest::Contains("expected one of \"link\", \"payload\""));
 }
