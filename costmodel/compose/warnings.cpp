@@ -76,22 +76,21 @@ std::string fewer_connections(const Scenario& scenario) {
   return text.str();
 }
 
-std::string more_connections(const Scenario& scenario) {
+std::string more_connections(const platforms::Platform& platform, const NetworkModel& network) {
   constexpr double kWorthSaying = 0.5;
   constexpr int kMostStreams = 64;
-  const NetworkModel& network = scenario.network;
   if (!network.loss_rate && !network.initial_window_bytes) return {};
-  const Limited limited = most_limited(scenario.platform, network);
+  const Limited limited = most_limited(platform, network);
   if (limited.share >= kWorthSaying) return {};
   const double wanted = std::ceil(network.streams / limited.share);
   const int streams = wanted < kMostStreams ? static_cast<int>(wanted) : kMostStreams;
   if (streams <= network.streams) return {};
   NetworkModel without_loss = network;
   without_loss.loss_rate.reset();
-  const bool by_loss = most_limited(scenario.platform, without_loss).share > limited.share;
+  const bool by_loss = most_limited(platform, without_loss).share > limited.share;
   std::ostringstream text;
   text << std::setprecision(3) << "the " << network.streams << " of network_model.streams carry "
-       << text_of(limited, scenario.platform) << ", because of "
+       << text_of(limited, platform) << ", because of "
        << (by_loss ? "lost packets" : "the buffers of their sockets") << "; network_model.streams=" << streams
        << " would carry " << std::min(1.0, limited.share * streams / network.streams) * 100 << " %";
   return text.str();

@@ -17,8 +17,8 @@ std::vector<std::string> warnings_about(const Scenario& scenario);
 std::string fewer_connections(const Scenario& scenario);
 
 /// Says what more connections between two sites would carry, if losses or the buffers of sockets leave those
-/// of the scenario less than half of what the links carry; otherwise empty. Without loss_rate and connections
-/// that are simulated, nothing is said.
-std::string more_connections(const Scenario& scenario);
+/// of the network model less than half of what the links carry; otherwise empty. Without loss_rate and
+/// connections that are simulated, nothing is said.
+std::string more_connections(const platforms::Platform& platform, const NetworkModel& network);
 
 }  // namespace fomoe::costmodel

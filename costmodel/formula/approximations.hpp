@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/formula/links.hpp"
+#include "costmodel/formula/links/links.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 

@@ -1,7 +1,7 @@
 // The closed form itself. It converts a plan's summary to seconds.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
-#include "costmodel/formula/stage_durations.hpp"
+#include "costmodel/formula/links/stage_durations.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {

@@ -119,7 +119,7 @@ RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int6
   const std::vector<ComputeTimes> times = site_times(scenario, counts);
   if (const std::string note = fewer_connections(scenario); !note.empty())
     report.notes.push_back(note);
-  else if (const std::string more = more_connections(scenario); !more.empty())
+  else if (const std::string more = more_connections(scenario.platform, scenario.network); !more.empty())
     report.notes.push_back(more);
   if (const std::string note = unequal_steps(scenario, times); !note.empty()) report.notes.push_back(note);
   report.efficiency = run_efficiency(scenario, times);

@@ -71,20 +71,23 @@ TEST_CASE("rates that were measured with many connections say what few of them c
 TEST_CASE("connections that losses or buffers limit say what more of them would carry") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.05);  // 1 Gb/s, 100 ms
-  CHECK(more_connections(scenario).empty());
+  CHECK(more_connections(scenario.platform, scenario.network).empty());
   scenario.network = linux_host();
   // 2/3 of 4 MiB ÷ 100 ms = 0.224 Gb/s
-  CHECK(has(more_connections(scenario), "carry at most 0.224 of the 1 Gb/s"));
-  CHECK(has(more_connections(scenario), "because of the buffers of their sockets"));
-  CHECK(has(more_connections(scenario), "network_model.streams=5 would carry 100 %"));
+  CHECK(has(more_connections(scenario.platform, scenario.network), "carry at most 0.224 of the 1 Gb/s"));
+  CHECK(
+      has(more_connections(scenario.platform, scenario.network), "because of the buffers of their sockets"));
+  CHECK(has(more_connections(scenario.platform, scenario.network),
+            "network_model.streams=5 would carry 100 %"));
   scenario.network.loss_rate = 1e-3;
   scenario.network.congestion_control = CongestionControl::reno;  // 1448 B · √1500 ÷ 100 ms = 0.00449 Gb/s
-  CHECK(has(more_connections(scenario), "carry at most 0.00449 of the 1 Gb/s"));
-  CHECK(has(more_connections(scenario), "because of lost packets"));
-  CHECK(has(more_connections(scenario), "network_model.streams=64 would carry 28.7 %"));
+  CHECK(has(more_connections(scenario.platform, scenario.network), "carry at most 0.00449 of the 1 Gb/s"));
+  CHECK(has(more_connections(scenario.platform, scenario.network), "because of lost packets"));
+  CHECK(has(more_connections(scenario.platform, scenario.network),
+            "network_model.streams=64 would carry 28.7 %"));
   scenario.network.streams = 64;
-  CHECK(more_connections(scenario).empty());
+  CHECK(more_connections(scenario.platform, scenario.network).empty());
   for (platforms::Site& one : scenario.platform.sites) one.uplink_bytes_per_s = 1e6;
   scenario.network.streams = 4;
-  CHECK(more_connections(scenario).empty());
+  CHECK(more_connections(scenario.platform, scenario.network).empty());
 }

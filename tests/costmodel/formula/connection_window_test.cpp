@@ -1,5 +1,5 @@
 // Tests the window of a connection, round trip by round trip, against counts by hand.
-#include "costmodel/formula/connection_window.hpp"
+#include "costmodel/formula/links/connection_window.hpp"
 
 #include <doctest/doctest.h>
 

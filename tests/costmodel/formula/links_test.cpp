@@ -1,5 +1,5 @@
 // Tests of the durations of stages over links that differ.
-#include "costmodel/formula/links.hpp"
+#include "costmodel/formula/links/links.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "costmodel/formula/connection_window.hpp"
+#include "costmodel/formula/links/connection_window.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "costmodel/formula/links.hpp"
+#include "costmodel/formula/links/links.hpp"
 
 #include <algorithm>
 #include <cmath>

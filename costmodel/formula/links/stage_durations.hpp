@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "costmodel/formula/links.hpp"
+#include "costmodel/formula/links/links.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {

@@ -1,10 +1,10 @@
-#include "costmodel/formula/stage_durations.hpp"
+#include "costmodel/formula/links/stage_durations.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "costmodel/formula/connection_window.hpp"
+#include "costmodel/formula/links/connection_window.hpp"
 
 namespace fomoe::costmodel {
 
