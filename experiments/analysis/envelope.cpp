@@ -98,8 +98,9 @@ std::string limited_by_buffers(const costmodel::Scenario& scenario) {
 }
 
 /// The name of the network terms in the CSV; empty if no runs were predicted with such terms.
-std::string terms_of(const costmodel::NetworkModel& network) {
-  const costmodel::NetworkModel linux_terms = costmodel::linux_host();
+std::string terms_of(const costmodel::NetworkModel& network, const platforms::Platform& platform) {
+  costmodel::NetworkModel linux_terms = costmodel::linux_host(platform.packet_bytes);
+  if (platform.payload_rates) linux_terms.bandwidth_efficiency = 1;
   auto keys = costmodel::switched_on(network);
   // The compared runs were paced: a rate that a profile measured is a property of its device, as its steps
   // are.
@@ -183,7 +184,7 @@ std::string validation_range_text(const costmodel::RunReport& report, const cost
 
 std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario) {
   if (scenario.sites() < 2) return std::nullopt;
-  const std::string terms = terms_of(scenario.network);
+  const std::string terms = terms_of(scenario.network, scenario.platform);
   const std::string latencies = platforms::latencies_differ(scenario.platform) ? "unequal" : "equal";
   std::istringstream lines(kValidationAccuracy);
   std::string line;

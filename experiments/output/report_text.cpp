@@ -181,8 +181,10 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += more + human_provenance(report.provenance);
   text += fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
-                      simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
-                                : "fluid links without contention between transfers");
+                      !simulated ? "fluid links without contention between transfers"
+                      : scenario.network.initial_window_bytes
+                          ? "connections with windows, and queues; " + network_terms(scenario.network)
+                          : "fluid flows, max-min fair shares; " + network_terms(scenario.network));
   text += fmt::format("Executor: {}\n", report.executor);
   text += validation_range_text(report, scenario) + accuracy_text(report, scenario);
   for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);

@@ -63,6 +63,10 @@ TEST_CASE("simulate says how accurate predictions with the same network terms an
             "unknown, because no real run was predicted with these network terms"));
   CHECK(has(accuracy_line("--set network_model.jitter=1ms"),
             "unknown, because no real run was predicted with these network terms"));
+  // Rates of payload have no headers in them.
+  CHECK(has(accuracy_line("--set network_model.host=linux --set platform.sites=4 "
+                          "--set platform.file=../../platforms/eight-regions.toml"),
+            "predicted with the terms of an ordinary Linux host"));
   CHECK(accuracy_line("--set platform.sites=1").empty());
 }
 
