@@ -17,8 +17,8 @@ ConnectionWindow::ConnectionWindow(const NetworkModel& network, double round_tri
 // room for is less than its size, by the structures that describe each burst.
 double ConnectionWindow::most_in_flight(double bytes, double rate_bytes_per_s) const {
   constexpr double kDescription_bytes = 1280, kLargestBurst_bytes = 65216, kSmallestBurst_bytes = 2896;
-  constexpr double kPace = 4, kBurstsPerSecond =
-                                  1024;  // slow start paces at 2 windows, of 2 flights (tcp_tso_autosize())
+  // Slow start paces at two windows per round trip, and a window is up to twice of what is in flight.
+  constexpr double kPace = 4, kBurstsPerSecond = 1024;  // tcp_tso_autosize() in net/ipv4/tcp_output.c
   if (send_buffer_bytes_ == platforms::kUnlimited) return most_bytes_;
   const double burst =
       std::clamp(kPace * std::min(rate_bytes_per_s, send_buffer_bytes_ / round_trip_s_) / kBurstsPerSecond,

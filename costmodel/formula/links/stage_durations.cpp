@@ -63,9 +63,11 @@ class Windows {
     std::vector<Way>& ways = ways_[between];
     if (!ways.empty()) return ways;
     const auto add = [&](const Links& links) {
+      // Without latency there is no limit.
+      const double most =
+          links.round_trip_s > 0 ? links.cap_bytes_per_s * links.round_trip_s : platforms::kUnlimited;
       ways.push_back(
-          {links, ConnectionWindow(*links_.windows, links.round_trip_s,
-                                   links.cap_bytes_per_s / links_.windows->streams * links.round_trip_s)});
+          {links, ConnectionWindow(*links_.windows, links.round_trip_s, most / links_.windows->streams)});
     };
     if (links_.sites == nullptr || between == Between::any) {
       add(links_.all);

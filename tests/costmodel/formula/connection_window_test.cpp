@@ -93,3 +93,16 @@ TEST_CASE("closed form: windows add round trips to a transfer, and its first rou
   scenario.network.idle_restart = true;
   CHECK(costmodel::closed_form(scenario).wall_clock_s == Approx(ideal_s + 12 * first_s).epsilon(1e-9));
 }
+
+TEST_CASE("closed form: windows add nothing without latency, and where they are larger than a transfer") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 3);
+  const double ideal_s = costmodel::closed_form(scenario).wall_clock_s;
+  scenario.network = costmodel::linux_host();
+  scenario.network.bandwidth_efficiency = 1;
+  CHECK(costmodel::closed_form(scenario).wall_clock_s == ideal_s);
+  scenario.platform = platforms::uniform(3, 1e9, 1e9, 0.05);
+  scenario.network = {};
+  const double with_latency_s = costmodel::closed_form(scenario).wall_clock_s;
+  scenario.network.initial_window_bytes = 1e15;
+  CHECK(costmodel::closed_form(scenario).wall_clock_s == Approx(with_latency_s).epsilon(1e-12));
+}
