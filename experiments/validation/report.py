@@ -161,8 +161,8 @@ def coverage(answers):
                 low, high = computes + waits / (1 + p95), computes + waits / (1 - p95)
                 inside += low <= run["measured"]["wall_clock_s"] <= high
                 widths.append((high - low) / run["measured"]["wall_clock_s"])
-    return (f"- Intervals for each series by the errors of the others contain {100 * inside / len(widths):.1f} % of {len(widths)} "
-            f"runs; they are {', '.join(percents(statistic(widths)))} % of the wall clock wide.\n")
+    return (f"- Intervals by the errors of the other series contain {100 * inside / len(widths):.1f} % of {len(widths)} runs; "
+            f"widths: {', '.join(percents(statistic(widths)))} % of the wall clock.\n")
 
 
 def table(answers, without_terms):

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "sim/tcp/segments.hpp"
+#include "costmodel/inputs/segments.hpp"
 
 namespace fomoe::sim {
 
@@ -14,14 +14,15 @@ namespace {
 
 /// The bursts of that many bytes from one site to another, where the sites send to and hear from so many
 /// others: a slow connection sends small bursts (burst_bytes()).
-double bursts(double bytes, const platforms::Platform& platform, int from, int to, int sends_to, int hears) {
+double bursts(double bytes, const platforms::Platform& platform, int from, int to, int sends_to, int hears,
+              double segment_bytes) {
   double bytes_per_s = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s / sends_to,
                                  platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s / hears,
                                  platform.path(from, to).bandwidth_bytes_per_s});
   for (const int link : platform.shared_by(from, to))
     bytes_per_s =
         std::min(bytes_per_s, platform.shared_links[static_cast<std::size_t>(link)].bandwidth_bytes_per_s);
-  return bytes / burst_bytes(bytes_per_s, kSegment_bytes);
+  return bytes / costmodel::burst_bytes(bytes_per_s, segment_bytes);
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ double windows_cost(const costmodel::Plan& plan, const Sequence& sequence,
   double all = 0;
   for (const auto& [sites, sent] : bytes)
     if (sites.first != sites.second)
-      all += bursts(sent, platform, sites.first, sites.second, sends_to[sites.first], hears[sites.second]);
+      all += bursts(sent, platform, sites.first, sites.second, sends_to[sites.first], hears[sites.second],
+                    options.network.segment_bytes);
   return (all * kFlowsPerBurst + static_cast<double>(timeline.flows.size() + timeline.intervals.size())) /
          static_cast<double>(timeline.rounds.size());
 }

@@ -59,7 +59,7 @@ class Bbr : public CongestionWindow {
   [[nodiscard]] double rate() const { return rates_.empty() ? 0 : rates_.front().second; }
   /// The window for a gain, with what offload at both ends holds back (bbr_quantization_budget()).
   [[nodiscard]] double window_of(double gain, double more = 0) const {
-    return gain * rate() * least_s_ + more + 3 * burst_bytes(pace_, segment_);
+    return gain * rate() * least_s_ + more + 3 * costmodel::burst_bytes(pace_, segment_);
   }
 
   void update_rate(const Ack& ack) {

@@ -7,9 +7,11 @@
 #include <memory>
 
 #include "costmodel/inputs/network_model.hpp"
-#include "sim/tcp/segments.hpp"
+#include "costmodel/inputs/segments.hpp"
 
 namespace fomoe::sim {
+
+using costmodel::kSegment_bytes;
 
 /// An acknowledgement of one burst. Bytes are payload, times are simulated seconds.
 struct Ack {

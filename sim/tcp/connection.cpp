@@ -8,8 +8,6 @@ namespace fomoe::sim {
 
 namespace {
 
-// Memory of the structures that describe a burst: struct sk_buff, skb_shared_info and the headers.
-constexpr double kDescription_bytes = 1280;
 // The memory that tcp_sndbuf_expand() (net/ipv4/tcp_input.c) counts for a segment: payload and options, and
 // the headers and structures around them, up to the next power of two, and 256. (Kernels with wireless
 // drivers reserve more for headers.)
@@ -18,16 +16,12 @@ double memory_of_segment(double segment_bytes) {
   const auto all = static_cast<std::uint64_t>(segment_bytes + kOptions_bytes + kAround_bytes);
   return static_cast<double>(std::bit_ceil(all)) + kBuffer_bytes;
 }
-// A socket that was full takes data again when at most 2/3 of its buffer are in use
-// (sk_stream_is_writeable() in include/net/sock.h).
-constexpr double kTakesAgain = 2.0 / 3;
-constexpr double kLeastTimeout_s = 0.2;  // TCP_RTO_MIN
 
 }  // namespace
 
-double Connection::memory_per_byte() const { return 1 + kDescription_bytes / burst_bytes(); }
+double Connection::memory_per_byte() const { return costmodel::memory_per_byte(burst_bytes()); }
 
-double Connection::timeout_s() const { return smoothed_s_ + kLeastTimeout_s; }
+double Connection::timeout_s() const { return smoothed_s_ + costmodel::kLeastTimeout_s; }
 
 Connection::Connection(std::unique_ptr<CongestionWindow> control, SocketBuffers buffers, double round_trip_s)
     : control_(std::move(control)), buffers_(buffers), smoothed_s_(round_trip_s), least_s_(round_trip_s) {
@@ -45,10 +39,10 @@ void Connection::put(double now_s, std::int64_t bytes, PartEvents& events) {
 // The application writes until the buffer is full, and then waits until a third of it is free.
 void Connection::write(double now_s) {
   // What has not been sent is in packets as large as offload takes.
-  constexpr double memory = 1 + kDescription_bytes / kMostOffload_bytes;
+  const double memory = costmodel::memory_per_byte(costmodel::kMostOffload_bytes);
   const auto unsent = static_cast<double>(unsent_);
   double used = (written_ - acknowledged_ - unsent) * memory_per_byte() + unsent * memory;
-  if (buffer_full_ && used > kTakesAgain * buffer_) return;
+  if (buffer_full_ && used > costmodel::kBufferInFlight * buffer_) return;
   buffer_full_ = false;
   while (writing_ < parts_.size() && !buffer_full_) {
     Part& part = parts_[writing_];

@@ -55,7 +55,7 @@ class Connection {
   void acknowledge(double now_s, const Burst& burst);
 
   [[nodiscard]] double burst_bytes() const {
-    return sim::burst_bytes(control_->pace_bytes_per_s(smoothed_s_), segment());
+    return costmodel::burst_bytes(control_->pace_bytes_per_s(smoothed_s_), segment());
   }
   [[nodiscard]] bool idle() const { return parts_.empty(); }
   double in_host_bytes = 0;  // of the host's queue, for TcpNetwork

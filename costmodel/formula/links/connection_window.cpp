@@ -3,29 +3,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/inputs/segments.hpp"
+
 namespace fomoe::costmodel {
 
 ConnectionWindow::ConnectionWindow(const NetworkModel& network, double round_trip_s, double most_bytes)
     : idle_restart_(network.idle_restart && network.congestion_control != CongestionControl::bbr),
       send_buffer_bytes_(network.send_buffer_bytes.value_or(platforms::kUnlimited)),
+      segment_bytes_(network.segment_bytes),
       round_trip_s_(round_trip_s),
       most_bytes_(most_bytes),
       first_bytes_(std::min(network.initial_window_bytes.value(), most_bytes)),
       window_bytes_(first_bytes_) {}
 
-// An application fills the send buffer, and again when a third of it is free (kBufferInFlight). What it has
-// room for is less than its size, by the structures that describe each burst.
+// An application fills the send buffer, and again when a third of it is free (kBufferInFlight). Slow start
+// paces at two windows per round trip, and a window is up to twice of what is in flight.
 double ConnectionWindow::most_in_flight(double bytes, double rate_bytes_per_s) const {
-  constexpr double kDescription_bytes = 1280, kLargestBurst_bytes = 65216, kSmallestBurst_bytes = 2896;
-  // Slow start paces at two windows per round trip, and a window is up to twice of what is in flight.
-  constexpr double kPace = 4, kBurstsPerSecond = 1024;  // tcp_tso_autosize() in net/ipv4/tcp_output.c
+  constexpr double kPace = 4;
   if (send_buffer_bytes_ == platforms::kUnlimited) return most_bytes_;
-  const double burst =
-      std::clamp(kPace * std::min(rate_bytes_per_s, send_buffer_bytes_ / round_trip_s_) / kBurstsPerSecond,
-                 kSmallestBurst_bytes, kLargestBurst_bytes);
-  const double room = send_buffer_bytes_ / (1 + kDescription_bytes / burst);
-  if (bytes <= room) return most_bytes_;
-  return std::min(most_bytes_, kBufferInFlight * room);
+  const double pace = kPace * std::min(rate_bytes_per_s, send_buffer_bytes_ / round_trip_s_);
+  const double room = send_buffer_bytes_ / memory_per_byte(burst_bytes(pace, segment_bytes_));
+  return bytes <= room ? most_bytes_ : std::min(most_bytes_, kBufferInFlight * room);
 }
 
 double ConnectionWindow::send_s(double bytes, double rate_bytes_per_s) {
@@ -48,7 +46,6 @@ double ConnectionWindow::send_s(double bytes, double rate_bytes_per_s) {
 }
 
 void ConnectionWindow::pause(double seconds) {
-  constexpr double kLeastTimeout_s = 0.2;  // TCP_RTO_MIN
   const double timeout_s = round_trip_s_ + kLeastTimeout_s;
   if (!idle_restart_ || seconds <= timeout_s) return;
   window_bytes_ = std::max(std::min(first_bytes_, window_bytes_),

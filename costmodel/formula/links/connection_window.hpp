@@ -24,7 +24,7 @@ class ConnectionWindow {
   [[nodiscard]] double most_in_flight(double bytes, double rate_bytes_per_s) const;
 
   bool idle_restart_;
-  double send_buffer_bytes_;
+  double send_buffer_bytes_, segment_bytes_;
   double round_trip_s_, most_bytes_, first_bytes_, window_bytes_;
 };
 

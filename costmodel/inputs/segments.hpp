@@ -1,9 +1,9 @@
-// How Linux cuts what a connection sends.
+// How Linux cuts what a connection sends, and what that takes in a send buffer.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
-namespace fomoe::sim {
+namespace fomoe::costmodel {
 
 /// Payload of a full segment (NetworkModel::segment_bytes), with the usual packets of 1500 bytes.
 inline constexpr double kSegment_bytes = 1448;
@@ -15,4 +15,14 @@ inline double burst_bytes(double pace_bytes_per_s, double segment_bytes) {
   return std::clamp(pace_bytes_per_s / 1024, 2 * segment_bytes, kMostOffload_bytes);
 }
 
-}  // namespace fomoe::sim
+/// Bytes of a send buffer that a byte of payload takes in bursts of that size: each burst has structures that
+/// describe it (struct sk_buff, skb_shared_info and headers).
+inline double memory_per_byte(double burst_bytes) {
+  constexpr double kDescription_bytes = 1280;
+  return 1 + kDescription_bytes / burst_bytes;
+}
+
+/// The shortest retransmission time-out is the round trip and this (TCP_RTO_MIN).
+inline constexpr double kLeastTimeout_s = 0.2;
+
+}  // namespace fomoe::costmodel
