@@ -236,6 +236,7 @@ Method async_diloco() {
   method.outer_bytes_per_parameter = 4;  // fp32 reference model of the pseudo-gradient
   method.not_modelled =
       "delayed Nesterov updates and the grace period of the server, which change quality but no bytes";
+  method.rounds_late = 1;
   method.assumptions =
       "the number of updates of each site follows from expected times, as if the server knew them";
   method.plan = plan;

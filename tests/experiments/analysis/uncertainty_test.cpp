@@ -12,7 +12,7 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kTwoSites = "experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = "tests/ideal/two-sites.toml";
 
 json run_json(const std::string& more) {
   const Ran ran =
