@@ -51,8 +51,7 @@ std::optional<IntervalPart> synchronisation(const costmodel::RunReport& report,
 /// The computation if no step was measured.
 std::optional<IntervalPart> assumed_computation(const costmodel::RunReport& report,
                                                 const costmodel::Scenario& scenario) {
-  if (scenario.site_compute.empty() &&
-      std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute))
+  if (scenario.site_compute.empty() && std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute))
     return std::nullopt;
   IntervalPart part{"computation", 0, 0, "the step time is given, and taken as exact"};
   const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute);
@@ -134,10 +133,8 @@ std::string interval_text(const AnswerInterval& interval, const costmodel::Scena
 scenario::Json interval_json(const AnswerInterval& interval) {
   scenario::Json parts = scenario::Json::array();
   for (const IntervalPart& part : interval.parts)
-    parts.push_back({{"what", part.what},
-                     {"below_s", part.below_s},
-                     {"above_s", part.above_s},
-                     {"how", part.how}});
+    parts.push_back(
+        {{"what", part.what}, {"below_s", part.below_s}, {"above_s", part.above_s}, {"how", part.how}});
   if (!interval.withheld.empty()) return {{"withheld", interval.withheld}, {"parts", parts}};
   scenario::Json json = {{"low_s", interval.low_s}, {"high_s", interval.high_s}, {"parts", parts}};
   if (interval.cost_low) {

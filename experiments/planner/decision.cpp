@@ -131,7 +131,8 @@ class Decision {
     if (kept.empty()) return;
     std::sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) { return before(at(a), at(b)); });
     const double most = at(kept.front()).value * (1 + kTie);
-    const auto tied = std::find_if(kept.begin(), kept.end(), [&](std::size_t i) { return at(i).value > most; });
+    const auto tied =
+        std::find_if(kept.begin(), kept.end(), [&](std::size_t i) { return at(i).value > most; });
     std::sort(kept.begin(), tied, [&](std::size_t a, std::size_t b) { return preferred(a, b); });
     if (kept.size() > options_.top) kept.resize(options_.top);
     answer_.chosen = kept;

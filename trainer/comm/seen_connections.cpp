@@ -15,7 +15,7 @@ namespace fomoe::trainer {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
-constexpr int kEstablished = 1;      // TCP_ESTABLISHED in the kernel's include/net/tcp_states.h
+constexpr int kEstablished = 1;       // TCP_ESTABLISHED in the kernel's include/net/tcp_states.h
 constexpr double kLeastShare = 0.01;  // of the bytes of the busiest connection
 
 std::optional<scenario::SeenConnection> seen(int file) {
@@ -57,11 +57,13 @@ scenario::SeenConnections seen_connections() {
     if (entry->d_name[0] == '.') continue;
     if (auto one = seen(std::atoi(entry->d_name))) found.list.push_back(*one);
   }
-  const auto carried = [](const scenario::SeenConnection& one) { return one.sent_bytes + one.received_bytes; };
+  const auto carried = [](const scenario::SeenConnection& one) {
+    return one.sent_bytes + one.received_bytes;
+  };
   std::sort(found.list.begin(), found.list.end(),
             [&](const auto& a, const auto& b) { return carried(a) > carried(b); });
-  std::erase_if(found.list, [most = found.list.empty() ? 0 : carried(found.list.front()), &carried](
-                                const auto& one) { return carried(one) < kLeastShare * most; });
+  std::erase_if(found.list, [most = found.list.empty() ? 0 : carried(found.list.front()),
+                             &carried](const auto& one) { return carried(one) < kLeastShare * most; });
   if (found.list.size() > scenario::SeenConnections::kMostListed)
     found.list.resize(scenario::SeenConnections::kMostListed);
   return found;

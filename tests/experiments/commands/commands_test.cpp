@@ -322,8 +322,8 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key.starts_with("energy.") ? " --set energy.gpu_power=700W --set energy.idle_share=0.2"
                                      : "";
     CAPTURE(line);
-    const Ran ran =
-        run("fomoe cost " + kTwoSites + partners + " --set '" + key + "=" + line.substr(equals + 3) + "'");
+    const Ran ran = run("fomoe cost experiments/scenarios/two-sites.toml" + partners + " --set '" + key +
+                        "=" + line.substr(equals + 3) + "'");
     CHECK_MESSAGE(ran.exit_status == 0, ran.err);
     ++tried;
   }

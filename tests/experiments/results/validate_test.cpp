@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
+const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
 
 scenario::ReadOptions with(const std::vector<std::string>& overrides) {
   scenario::ReadOptions options;
