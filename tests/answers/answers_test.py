@@ -33,7 +33,7 @@ IDEAL_HOSTS, ONE_CONNECTION = "network_model.host=ideal", "network_model.streams
 # are also keys of [compute].
 NO_LINE = re.compile(r"(name|description|prices\.as_of|(calibration|trainer|site)\..*|compute\.(profile|draw_samples)|model\.(shape|safetensors))$")
 # Parts of an answer that are inputs, that come from the committed runs over emulated links, or that are a picture of other parts.
-LEFT_OUT = ("scenario", "accuracy", "validation_envelope", "round_timeline")
+LEFT_OUT = ("scenario", "accuracy", "interval", "validation_envelope", "round_timeline")
 TEXTS = ("limited_by", "origin", "executor")
 SHARE = 1e-7  # An answer has changed if it differs by more than this share. The orders of sums and libraries of mathematics matter less.
 

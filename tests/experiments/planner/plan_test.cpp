@@ -325,8 +325,11 @@ TEST_CASE("limits drop candidates, and the counts per reason add up") {
   // The text names the case with the least time: the first row of a plan without limits.
   const json least = answer(kTwoSites + " --within time=1s")["without_limits"][0];
   CHECK(least["least"] == "time");
-  CHECK(least["simulated"]["wall_clock_s"] ==
-        answer(kTwoSites + " --top 1 --slack 0%")["frontier"][0]["simulated"]["wall_clock_s"]);
+  const double least_s = least["simulated"]["wall_clock_s"],
+               first_s =
+                   answer(kTwoSites + " --top 1 --slack 0%")["recommended"]["simulated"]["wall_clock_s"];
+  CHECK(least_s <= first_s);
+  CHECK(first_s <= least_s * 1.01);  // ties go to less risk
 }
 
 TEST_CASE("sites are chosen if step times depend on their number, and stay as given otherwise") {
