@@ -21,7 +21,7 @@ std::vector<std::string> seen_settings(const scenario::SeenConnections& seen) {
   if (seen.list.empty()) return settings;
   const scenario::SeenConnection& first = seen.list.front();
   const bool alike = std::all_of(seen.list.begin(), seen.list.end(), [&](const auto& one) {
-    return one.congestion_control == first.congestion_control && one.segment_bytes == first.segment_bytes;
+    return one.congestion_control == first.congestion_control;
   });
   if (alike && costmodel::enum_of<costmodel::CongestionControl>(first.congestion_control))
     settings.push_back("network_model.congestion_control=" + first.congestion_control);

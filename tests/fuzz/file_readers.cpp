@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "costmodel/compose/check.hpp"
-#include "experiments/analysis/calibrate_iperf3.hpp"
-#include "experiments/analysis/collectives_csv.hpp"
+#include "experiments/calibration/calibrate_iperf3.hpp"
+#include "experiments/calibration/collectives_csv.hpp"
 #include "experiments/files/link_trace_csv.hpp"
 #include "experiments/files/platform_file.hpp"
 #include "experiments/files/prices_file.hpp"

@@ -7,12 +7,12 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "platforms/support/input_error.hpp"
-#include "trainer/comm/keepalive.hpp"
 #include "trainer/comm/plain_reason.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/rendezvous/connection.hpp"
 #include "trainer/rendezvous/own_address.hpp"
 #include "trainer/rendezvous/waiting_notice.hpp"
+#include "trainer/sockets/keepalive.hpp"
 
 namespace fomoe::trainer {
 namespace {

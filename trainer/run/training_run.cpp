@@ -17,7 +17,6 @@
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
-#include "trainer/comm/seen_connections.hpp"
 #include "trainer/device/cpu_share.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/device/device_info.hpp"
@@ -33,6 +32,7 @@
 #include "trainer/run/run_log.hpp"
 #include "trainer/run/site_processes.hpp"
 #include "trainer/run/starting_point.hpp"
+#include "trainer/sockets/seen_connections.hpp"
 #include "trainer/stopping/stopping.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
 #include "trainer/whole/evaluation.hpp"
@@ -141,6 +141,7 @@ class Run {
       norms_.clear();
       if (last) executor_->want_norms(true);
       executor_->run_round(round);
+      if (last && rendezvous_ && speaks()) connections_ = seen_connections();  // before others end
       stream_->round(done);
       progress_->round(done);
       const auto ended = std::chrono::steady_clock::now();
@@ -150,8 +151,8 @@ class Run {
       if (checkpoints_ && (last || stops || done % request_.settings.checkpoint_rounds == 0)) save(done);
       log_.flush();
       if (stops) stopping_->stop(done, plan_.rounds, *checkpoints_);
-      // What follows the last round is not part of the measured time.
-      if (!last) upkeep_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - ended).count();
+      if (!last)  // what follows is not part of the measured time
+        upkeep_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - ended).count();
     }
     executor_->finish();
     if (checkpoints_) checkpoints_->wait();
@@ -307,8 +308,8 @@ class Run {
 
   std::optional<TrainingResult> report(const Losses& losses, std::int64_t steps) {
     Observation own;
-    for (const costmodel::NodeId node : executor_->hosted()) {
-      if (!leads_site()) break;
+    for (const costmodel::NodeId node :
+         leads_site() ? executor_->hosted() : std::vector<costmodel::NodeId>()) {
       const auto loss = losses.of_node.find(node);
       const MeanNorms norms = norms_.of(node);
       if (const char* name = not_finite(norms)) executor_->diverged(node, name);
@@ -352,7 +353,7 @@ class Run {
           costmodel::round_timeline(plan_, intervals.around_middle()), plan_, scenario_.platform));
     result.validation = validation_json(scenario_, plan_, all, context);
     result.all = history_.ended();
-    if (!context.in_turn) result.connections = seen_connections();
+    result.connections = connections_;
     return result;
   }
 
@@ -377,6 +378,7 @@ class Run {
   std::optional<TrainingProgress> progress_;
   std::optional<Stopping> stopping_;  // while the rounds of a run with checkpoints run
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
+  scenario::SeenConnections connections_;
   std::int64_t first_round_ = 0;
   double upkeep_s_ = 0;  // validation, checkpoints and logs between rounds
 };
@@ -385,8 +387,7 @@ class Run {
 
 std::optional<TrainingResult> train(const RunRequest& request, std::ostream& progress, bool terminal) {
   at::set_num_threads(request.threads > 0 ? request.threads : default_threads());
-  // See measure_profile(): products of denormal numbers are slow. Set before the first parallel region.
-  at::globalContext().setFlushDenormal(true);
+  at::globalContext().setFlushDenormal(true);  // as measure_profile() does
   use_deterministic_algorithms(request.settings.deterministic);
   const CpuWatch watch;
   std::optional<TrainingResult> result = Run(request, progress, terminal).run();

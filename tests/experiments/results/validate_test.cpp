@@ -233,3 +233,37 @@ TEST_CASE("validate refuses a run to which the network model was fitted") {
   write_all(folder / "wrong.toml", "[network_model]\nefficiency = 0.9\n");
   CHECK(program(folder, "validate run.json --network-model wrong.toml").exit_status == 2);
 }
+
+TEST_CASE("validate predicts with the congestion control and the buffers that the kernel reported") {
+  const Folder folder;
+  write_measured_run(folder / "run.json", kTwoSites, {"platform.latency=100ms"}, {});
+  json report = json::parse(read_all(folder / "run.json"));
+  const auto predicted_s = [&](const std::string& options) {
+    write_all(folder / "seen.json", report.dump());
+    const Ran ran = program(folder, "validate seen.json --output - " + options);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return json::parse(ran.out)["runs"][0]["predicted"]["wall_clock_s"].get<double>();
+  };
+  const double unknown_s = predicted_s("");
+  report["run"]["connections"] = {{"send_buffer_bytes", 1e6},
+                                  {"receive_buffer_bytes", 6e6},
+                                  {"list",
+                                   {{{"congestion_control", "bbr"},
+                                     {"segment_bytes", 1448},
+                                     {"least_round_trip_s", 0.2},
+                                     {"round_trip_s", 0.21},
+                                     {"retransmits", 0},
+                                     {"sent_bytes", 1e9},
+                                     {"received_bytes", 1e9}}}}};
+  const double seen_s = predicted_s("");
+  CHECK(seen_s > 1.2 * unknown_s);  // a quarter of the usual send buffer
+  CHECK(seen_s ==
+        predicted_s("--set network_model.congestion_control=bbr --set network_model.send_buffer=1MB "
+                    "--set network_model.receive_buffer=6MB"));
+  // What --set gives comes before what the kernel said, and an ideal host has no connections.
+  CHECK(predicted_s("--set network_model.send_buffer=4MiB --set network_model.receive_buffer=6MiB --set "
+                    "network_model.congestion_control=cubic") == doctest::Approx(unknown_s));
+  const double ideal_s = predicted_s("--set network_model.host=ideal");
+  report["run"].erase("connections");
+  CHECK(ideal_s == predicted_s("--set network_model.host=ideal"));
+}

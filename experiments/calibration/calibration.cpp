@@ -1,4 +1,4 @@
-#include "experiments/analysis/calibration.hpp"
+#include "experiments/calibration/calibration.hpp"
 
 #include <fmt/format.h>
 

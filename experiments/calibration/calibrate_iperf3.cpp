@@ -1,4 +1,4 @@
-#include "experiments/analysis/calibrate_iperf3.hpp"
+#include "experiments/calibration/calibrate_iperf3.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/analysis/calibration.hpp"
+#include "experiments/calibration/calibration.hpp"
 
 namespace fomoe::commands {
 

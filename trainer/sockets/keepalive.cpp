@@ -1,4 +1,4 @@
-#include "trainer/comm/keepalive.hpp"
+#include "trainer/sockets/keepalive.hpp"
 
 #include <dirent.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "experiments/analysis/collectives_csv.hpp"
+#include "experiments/calibration/collectives_csv.hpp"
 
 #include <fmt/format.h>
 

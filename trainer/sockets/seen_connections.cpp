@@ -1,4 +1,4 @@
-#include "trainer/comm/seen_connections.hpp"
+#include "trainer/sockets/seen_connections.hpp"
 
 #include <dirent.h>
 #include <linux/tcp.h>  // netinet/tcp.h has an older tcp_info, without the smallest round trip
@@ -15,8 +15,8 @@ namespace fomoe::trainer {
 namespace {
 
 constexpr double kMicrosecond = 1e-6;
-constexpr int kEstablished = 1;       // TCP_ESTABLISHED in the kernel's include/net/tcp_states.h
-constexpr double kLeastShare = 0.01;  // of the bytes of the busiest connection
+constexpr int kEstablished = 1;      // TCP_ESTABLISHED in the kernel's include/net/tcp_states.h
+constexpr double kLeastShare = 0.1;  // of the bytes of the busiest connection
 
 std::optional<scenario::SeenConnection> seen(int file) {
   int protocol = 0;

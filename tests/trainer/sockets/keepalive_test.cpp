@@ -1,5 +1,5 @@
 // Tests keepalive on connections that somebody else has opened.
-#include "trainer/comm/keepalive.hpp"
+#include "trainer/sockets/keepalive.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

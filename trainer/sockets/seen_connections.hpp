@@ -4,7 +4,7 @@
 
 namespace fomoe::trainer {
 
-/// The connections that carried at least a hundredth of what the busiest one did: Gloo's, without those of
+/// The connections that carried at least a tenth of what the busiest one did: Gloo's, without those of
 /// the store and of messages. Also the limits of the system for the buffers of sockets.
 scenario::SeenConnections seen_connections();
 
