@@ -347,8 +347,7 @@ class Run {
     TrainingResult result;
     result.report = measured_report(scenario_, plan_, all, intervals, context);
     result.first_round = first_round_;
-    // In turn, sites do not work at the same time, so there is no timeline of a round to draw.
-    if (!context.in_turn)
+    if (!context.in_turn)  // otherwise sites do not work at the same time
       result.round_timeline = scenario::to_text(scenario::to_json(
           costmodel::round_timeline(plan_, intervals.around_middle()), plan_, scenario_.platform));
     result.validation = validation_json(scenario_, plan_, all, context);
