@@ -340,7 +340,7 @@ class Model:
             (not budgets[0] / TOLERANCE <= ratio <= budgets[1] * TOLERANCE,
              f"{ratio:.6g} tokens per active parameter; {what} is covered from {budgets[0]} to {budgets[1]}"),
             (s.rounds < LEAST_ROUNDS, f"{s.rounds:.6g} rounds; at least {LEAST_ROUNDS} are covered (16 rounds cost +6.2 % in {FEW_ROUNDS_ROW})"),
-            (s.local_steps > steps, f"local_steps {s.local_steps}; runs of at least half this size reach {steps} ({row})"),
+            (0 < steps < s.local_steps, f"local_steps {s.local_steps}; runs of at least half this size reach {steps} ({row})"),
         ]
         return tuple(sentence for holds, sentence in cases if holds)
 

@@ -225,16 +225,16 @@ def quality_family(id):
 def plot(rows, file):
     import matplotlib
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "published_quality"
+    matplotlib.rcParams.update({"svg.hashsalt": "published_quality", "svg.fonttype": "none"})
     from matplotlib import pyplot
     levels, contrasts = left_out(rows)
     tuned = [entry for entry in levels if entry[5]["baseline_tuned"] in quality.TUNED]
     other = [entry for entry in levels if entry not in tuned]
     after_levels, after_contrasts = checked() if PREDICTED.exists() else ([], [])
-    figure, axes = pyplot.subplots(1, 3, figsize=(13.5, 5))
-    panels = [("Level, tuned baselines", tuned + after_levels), ("Level, other baselines", other), ("Differences in M and K", contrasts + after_contrasts)]
+    figure, axes = pyplot.subplots(1, 3, figsize=(13.5, 5.2))
+    panels = [("Level: tuned baselines, and the check", tuned + after_levels), ("Level: other baselines", other), ("Differences in M and K", contrasts + after_contrasts)]
     papers = list(dict.fromkeys(entry[0] for _, entries in panels for entry in entries))
-    markers, colors = "osD^vP<>XphH", pyplot.get_cmap("tab20").colors
+    markers, colors = "osD^vP<>XphH", pyplot.get_cmap("tab10").colors
     for axis, (title, entries) in zip(axes, panels):
         values = [x for e in entries for x in (e[2], e[3].points)]
         low, high = min(values) - 0.5, max(values) + 0.5
@@ -244,12 +244,11 @@ def plot(rows, file):
             if mine:
                 index = papers.index(paper)
                 axis.errorbar([e[3].points for e in mine], [e[2] for e in mine], xerr=[min(e[3].half, high - low) for e in mine], fmt=markers[index % 12],
-                              color=colors[index % 20], markersize=5, elinewidth=0.4, label=f"{paper} ({len(mine)})", alpha=0.85)
+                              color=colors[index % 10], markersize=4.5, elinewidth=0.4, label=f"{paper} ({len(mine)})", alpha=0.85)
         axis.set(title=title, xlabel="predicted, with 80 % interval (points)", ylabel="published (points)", xlim=(low, high), ylim=(low, high), aspect="equal")
-        axis.legend(fontsize=6.5, loc="upper left")
-    figure.suptitle("Loss of local-update runs: each paper predicted from the others (1 point = 1 % of the loss)", fontsize=11)
+        axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)
     figure.tight_layout()
-    figure.savefig(file, metadata={"Date": None} if file.endswith("svg") else None)
+    figure.savefig(file, bbox_inches="tight", metadata={"Date": None} if file.endswith("svg") else None)
 
 
 def print_constants():
