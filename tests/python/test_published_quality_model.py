@@ -112,7 +112,8 @@ def test_every_number_names_checked_rows_of_the_table():
         for id in estimate.rows + tuple(MODEL.nearest(setting)):
             assert MODEL.by_id[id]["checked"] == "yes" and MODEL.by_id[id]["hand"] == "first"
     assert MODEL.nearest(USUAL)[0] == "charles-1300M-M4"
-    assert all(row["baseline_kind"] == "data_parallel" for row in map(MODEL.by_id.__getitem__, MODEL.nearest(USUAL)))
+    small = MODEL.nearest(changed(parameters=1.5e8, tokens=3e9, replicas=2, local_steps=500), 20)
+    assert "distrain-162M-M2-K500" == small[0] and "distrain-162M-M2-K500-step9000" not in small  # which is not the end of a run
 
 
 # Level and differences.
@@ -300,8 +301,8 @@ def test_the_commands_print_answers(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["published_quality_left_out.py", *arguments.split()])
     check.main()
     assert capsys.readouterr().out.startswith("+1.95")
-    for answer in ("left-out", "check", "constants"):
-        monkeypatch.setattr(sys, "argv", ["published_quality_left_out.py", answer])
+    for answer in (["left-out"], ["check"], ["constants"], ["vectors", "40"]):
+        monkeypatch.setattr(sys, "argv", ["published_quality_left_out.py", *answer])
         check.main()
         assert len(capsys.readouterr().out.splitlines()) > 8
 

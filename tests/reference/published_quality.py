@@ -35,7 +35,6 @@ TOLERANCE = 1.01                    # covers rounding to whole steps, and norms 
 METHODS = ("diloco", "streaming_diloco", "eager_diloco")
 TUNED = ("yes", "extrapolated")
 
-# Rows that stand for something by their id.
 RATIO_ROW, RATIO_LOSS = "diloco-150M-K1000-vs-K50", "diloco-150M-M8-noniid"  # a ratio of perplexities, and the run whose loss it is a ratio of
 FEW_ROUNDS_ROW, REPLICAS_ROW = "forgather-34M-1x-M2-K500", "distrain-162M-M8-K500"
 FORMAT_ROWS = ("forgather-lowprec-bf16-down", "forgather-lowprec-bf16-down-stochastic-rounding", "forgather-lowprec-bf16-up-stochastic-rounding")
@@ -393,8 +392,10 @@ class Model:
         return Estimate(second - first, half, rows, len(self.slopes) if x else len(self.replica_errors) if a.replicas != b.replicas else 0, (), notes)
 
     def nearest(self, s, count=4):
-        """Ids of the runs of DiLoCo with a data-parallel baseline that are closest, by doublings of N, M and K together; ties in the table's order."""
+        """Ids of the runs of DiLoCo against data-parallel training that are closest, by doublings of N, M and K together; ties in the table's order."""
         def distance(row):
             pairs = [(number(row, "parameters_active"), s.parameters), (int(row["replicas"]), s.replicas), (int(row["local_steps"]), s.local_steps)]
             return sum(abs(math.log2(a / b)) for a, b in pairs)
-        return [row["id"] for row in sorted([row for row in self.diloco if row["baseline_kind"] == "data_parallel"], key=distance)[:count]]
+        runs = [row for row in self.diloco if row["baseline_kind"] == "data_parallel" and number(row, "rounds") >= LEAST_ROUNDS and
+                not row["id"].endswith("-independent")]
+        return [row["id"] for row in sorted(runs, key=distance)[:count]]

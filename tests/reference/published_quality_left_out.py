@@ -6,12 +6,16 @@
     tests/reference/published_quality_left_out.py check                # these predictions, as committed, against the tables
     tests/reference/published_quality_left_out.py plot FILE.svg        # predicted against published, by paper (needs matplotlib)
     tests/reference/published_quality_left_out.py constants            # what the C++ implementation has to reproduce
+    tests/reference/published_quality_left_out.py vectors 200          # answers to drawn settings, as lines of JSON, to compare an implementation with
     tests/reference/published_quality_left_out.py level --parameters 1e9 --tokens 2e10 --replicas 4 --local-steps 100 --steps 40000
 """
 
 import argparse
 import csv
+import dataclasses
+import json
 import math
+import random
 import statistics
 import sys
 
@@ -264,6 +268,33 @@ def print_constants():
         print("eager {:.6g}: {:.10f} half {:.10f}".format(size, *model.eager_term(size)[:2]))
 
 
+def drawn(rng):
+    """A setting; about half of them are covered."""
+    size, replicas = 10 ** rng.uniform(7.4, 10.3), rng.choice([1, 2, 3, 4, 5, 6, 8, 8, 9])
+    return quality.Setting(size, size * rng.choice([10, 20, 20, 20, 100, 300, 1000]), replicas, rng.choice([5, 20, 30, 30, 64, 100, 500]),
+                           rng.choice([1000, 5000, 20000, 1000000]), rng.choice(["ddp", "diloco", "diloco", "diloco", "streaming_diloco", "eager_diloco"]),
+                           rng.choice(["dense", "mixture"]), wire_bits=rng.choice([4, 8, 16, 32]), expert_overlap=rng.choice([0, 0, 0, replicas]))
+
+
+def as_json(estimate):
+    entry = dataclasses.asdict(estimate)
+    if estimate.half:
+        entry.update(equal=estimate.equal, probability_above_0=estimate.probability_above_0)
+    return entry
+
+
+def print_vectors(count):
+    model, rng = quality.Model(), random.Random(1)
+    for _ in range(count):
+        setting = drawn(rng)
+        other = dataclasses.replace(setting, replicas=rng.choice([2, 4, 8]), local_steps=rng.choice([20, 30, 100, 200]), expert_overlap=0,
+                                    method=rng.choice(["diloco", "streaming_diloco", "eager_diloco"]), wire_bits=rng.choice([4, 16]))
+        level = model.level(setting)
+        print(json.dumps({"setting": dataclasses.asdict(setting), "level": as_json(level), "nearest": model.nearest(setting),
+                          "tokens": {} if level.reasons else quality.factors(setting, level),
+                          "other": dataclasses.asdict(other), "difference": as_json(model.contrast(setting, other))}))
+
+
 def print_level(options):
     model, setting = quality.Model(), quality.Setting(**options)
     estimate = model.level(setting)
@@ -280,7 +311,7 @@ def print_level(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("answer", choices=["left-out", "predict", "check", "plot", "constants", "level"])
+    parser.add_argument("answer", choices=["left-out", "predict", "check", "plot", "constants", "vectors", "level"])
     parser.add_argument("file", nargs="?")
     for name, kind in [("parameters", float), ("tokens", float), ("replicas", int), ("local-steps", int), ("steps", float), ("wire-bits", float), ("method", str)]:
         parser.add_argument(f"--{name}", type=kind)
@@ -288,7 +319,7 @@ def main():
     answer, file = options.pop("answer"), options.pop("file", None)
     rows = quality.read()
     {"left-out": lambda: print_left_out(rows), "predict": lambda: predict(sys.stdout), "check": print_check, "plot": lambda: plot(rows, file),
-     "constants": print_constants, "level": lambda: print_level(options)}[answer]()
+     "constants": print_constants, "vectors": lambda: print_vectors(int(file)), "level": lambda: print_level(options)}[answer]()
 
 
 if __name__ == "__main__":
