@@ -213,8 +213,9 @@ def print_check():
     fragments = [entry for entry in levels if entry[5]["family"] == "streaming"]
     same = [entry for entry in contrasts if len({quality_family(id) for id in entry[1].split()}) == 1]
     print(f"{'points':46} runs   rmse   bias  within 0.8   signs   80 % all, by paper")
+    other = [entry for entry in contrasts if entry not in same]
     for title, entries in [("level", levels), ("  DiLoCo", [entry for entry in levels if entry not in fragments]), ("  streaming, 4 bits", fragments),
-                           ("differences", contrasts), ("  in M and K, one method", same), ("  DiLoCo to streaming, 4 bits", [e for e in contrasts if e not in same])]:
+                           ("differences", contrasts), ("  in M and K, one method", same), ("  DiLoCo to streaming, 4 bits", other)]:
         if entries:
             line(title, entries)
     for title, entries in [("differences", contrasts), ("level", levels)]:
@@ -236,7 +237,8 @@ def plot(rows, file):
     other = [entry for entry in levels if entry not in tuned]
     after_levels, after_contrasts = checked() if PREDICTED.exists() else ([], [])
     figure, axes = pyplot.subplots(1, 3, figsize=(13.5, 5.2))
-    panels = [("Level: tuned baselines, and the check", tuned + after_levels), ("Level: other baselines", other), ("Differences in M and K", contrasts + after_contrasts)]
+    panels = [("Level: tuned baselines, and the check", tuned + after_levels), ("Level: other baselines", other),
+              ("Differences in M and K", contrasts + after_contrasts)]
     papers = list(dict.fromkeys(entry[0] for _, entries in panels for entry in entries))
     markers, colors = "osD^vP<>XphH", pyplot.get_cmap("tab10").colors
     for axis, (title, entries) in zip(axes, panels):
@@ -313,7 +315,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answer", choices=["left-out", "predict", "check", "plot", "constants", "vectors", "level"])
     parser.add_argument("file", nargs="?")
-    for name, kind in [("parameters", float), ("tokens", float), ("replicas", int), ("local-steps", int), ("steps", float), ("wire-bits", float), ("method", str)]:
+    for name, kind in [("parameters", float), ("tokens", float), ("replicas", int), ("local-steps", int), ("steps", float), ("wire-bits", float),
+                       ("method", str)]:
         parser.add_argument(f"--{name}", type=kind)
     options = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
     answer, file = options.pop("answer"), options.pop("file", None)
