@@ -21,7 +21,7 @@ CHOICES = {
     "same_data": {"yes", "no"},
     "baseline_tuned": {"yes", "partly", "recipe", "extrapolated", "no", "unknown", ""},
     "method_tuned": {"yes", "partly", "extrapolated", "no", "unknown"},
-    "metric": {"loss", "perplexity", "bits_per_byte", "accuracy_percent", "perplexity_ratio", "loss_difference"},
+    "metric": {"loss", "perplexity", "bits_per_byte", "accuracy_percent", "perplexity_ratio", "loss_difference", "token_ratio"},
     "outcome": {"finished", "diverged"},
     "hand": {"first", "second"},
     "checked": {"yes", "no"},
@@ -33,13 +33,13 @@ RANGES = {  # of numbers; an empty cell means that the source does not state it
 }
 WHOLE = {"replicas", "local_steps", "steps", "rounds", "overlap_steps", "seeds"}
 VALUES = {
-    "loss": (1, 6), "perplexity": (5, 100), "bits_per_byte": (0.5, 4), "accuracy_percent": (0, 100), "perplexity_ratio": (0.5, 2), "loss_difference": (-1, 1),
+    "loss": (1, 6), "perplexity": (5, 100), "bits_per_byte": (0.5, 4), "accuracy_percent": (0, 100), "perplexity_ratio": (0.5, 2), "loss_difference": (-1, 1), "token_ratio": (1, 10),
 }
 NEEDED = [
     "id", "paper", "method", "family", "architecture", "parameters_active", "batch_rule", "same_data", "baseline_kind", "metric", "outcome", "seeds", "place",
     "hand", "checked", "check",
 ]
-SETTING = ["paper", "place", "method", "replicas", "local_steps", "parameters_active", "steps", "wire_bits", "baseline_kind"]
+SETTING = ["paper", "place", "method", "replicas", "local_steps", "parameters_active", "steps", "wire_bits", "baseline_kind", "metric"]
 BASELINE = ["paper", "parameters_active", "architecture", "data", "metric", "baseline_kind", "inner_optimizer"]
 
 
