@@ -23,7 +23,7 @@ MIB = 2**20
 HALF, SINGLE = 2, 4  # bytes of a bf16 and of an fp32 element
 TABLE = pathlib.Path(__file__).parents[2] / "experiments/data/measured_memory.csv"
 TEXT = {"id", "stack", "model", "tied", "learned_positions", "biases", "attention", "sequence_parallel", "checkpointing", "logits", "matrix_dtype", "compiled",
-        "wgrad_fusion", "context_exchange", "gpu", "framework", "metric", "rank", "source", "place", "opened", "role", "note"}
+        "wgrad_fusion", "grouped_experts", "context_exchange", "gpu", "framework", "metric", "rank", "source", "place", "opened", "role", "note"}
 
 
 def read(path=TABLE):
@@ -209,7 +209,7 @@ def workspaces(run):
     the backward pass have a thread each. TransformerEngine: 32 MiB or 4 MiB (pytorch/module/base.py), four more for grouped products."""
     large = not run.gpu.startswith("A")
     torch = 2 * (32 if large else 8.125)
-    engine = (32 if large else 4) * (5 if run.experts else 1) if run.stack == "megatron" else 0
+    engine = (32 if large else 4) * (5 if run.grouped_experts == "yes" else 1) if run.stack == "megatron" else 0
     return MIB * (torch + engine)
 
 
@@ -286,8 +286,9 @@ def torchtitan(run, stage):
     logits = n * vocabulary(run) / t
     # The unembedding's input is gathered along the sequence and kept so, as in each layer (T apply_tp, ColwiseParallel of Shard(1)).
     norm = n * run.d_model * ((SINGLE + 3 * HALF) / s + (HALF if s > 1 else 0))
-    # Whole fp32 logits: softmax, its gradient, and the gradient of the logits. Compiled: bf16 logits and their gradient.
-    at_loss = (3 * SINGLE if run.logits == "fp32_whole" else 2 * HALF) * logits + norm
+    # Whole fp32 logits: softmax, its gradient, and the gradient of the logits; with tensor parallelism an exponential in addition
+    # (P distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward). Compiled: bf16 logits and their gradient.
+    at_loss = ((3 + (t > 1)) * SINGLE if run.logits == "fp32_whole" else 2 * HALF) * logits + norm
     # First layer of the backward pass: recomputed, its gathered successor, bf16 gradients of it and of a table, fp32 input of the reduction.
     at_layer = n * torchtitan_layer(run, bool(moe), True) + HALF * (layer + layer + table) + SINGLE * layer
     terms["at_the_peak"] = max(at_loss, at_layer)
