@@ -48,7 +48,7 @@ def write_rows(rows):
 
 def simulate(binary, row, settings):
     """The report of one scenario."""
-    command = [str(binary), "simulate", str(HERE / "scenarios" / row["scenario"]), "--output", "-"]
+    command = [str(binary), "simulate", str(HERE / "scenarios" / row["scenario"]), "--sensitivity", "none", "--output", "-"]
     if row["plan"]:
         command += ["--traffic-plan", str(HERE / "plans" / row["plan"])]
     for setting in settings.split():
@@ -82,7 +82,7 @@ def range_of(report, quantity):
         return None
     fixed = report["round"]["compute_s"] if quantity != "step_s" else 0
     count = report["round"]["count"]
-    return spread["low"] / count - fixed, spread["high"] / count - fixed
+    return spread[0] / count - fixed, spread[1] / count - fixed
 
 
 def number(value):
@@ -134,16 +134,17 @@ def main():
     arguments = parser.parse_args()
     rows = read_rows()
     chosen = [i for i, row in enumerate(rows) if row["id"].startswith(arguments.only)]
+    stale = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        predicted = list(pool.map(lambda i: predict(arguments.fomoe, rows[i]), chosen))
-    stale = [old["id"] for old, new in zip((rows[i] for i in chosen), predicted) if differs(old, new)]
-    for i, row in zip(chosen, predicted):
-        if not arguments.check:
-            rows[i] = row
-        print(text(row))
-    if arguments.check:
-        sys.exit(f"predictions that have changed: {', '.join(stale)}" if stale else 0)
-    write_rows(rows)
+        for i, row in zip(chosen, pool.map(lambda i: predict(arguments.fomoe, rows[i]), chosen)):
+            print(text(row), flush=True)
+            if differs(rows[i], row):
+                stale.append(row["id"])
+            if not arguments.check:
+                rows[i] = row
+                write_rows(rows)
+    if arguments.check and stale:
+        sys.exit(f"predictions that have changed: {', '.join(stale)}")
 
 
 if __name__ == "__main__":
