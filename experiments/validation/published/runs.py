@@ -130,7 +130,7 @@ def page(rows):
             lines.append(f"| {system} | {len(ratios)} | {statistics.median(ratios):.2f}, {min(ratios):.2f}, {max(ratios):.2f} | {near} | {unknown} |")
     lines += ["", "Ranges, where an input is known as a range only:", "", "| run | published, s | predicted, s |", "|---|--:|--:|"]
     lines += [f"| {row['system']}, {row['run']} | {row['published']} | {float(row['predicted_low']):.0f} to {float(row['predicted_high']):.0f} |"
-              for row in rows if row["status"] == "range"]
+              for row in rows if row["status"] == "range" and row["predicted_low"]]
     lines += ["", "Runs that cannot be predicted from what could be read:", "", "| run | what is missing |", "|---|---|"]
     lines += [f"| {row['system']}: {row['run']} | {row['why'].removeprefix('Missing: ')} |" for row in rows if row["status"] == "missing"]
     before, rest = PAGE.read_text().split(BEGIN)
