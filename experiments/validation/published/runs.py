@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicts the published runs of runs.csv, and prints them beside what was published.
 
-  runs.py              runs every scenario, and rewrites the predictions in runs.csv and the tables in README.md
+  runs.py              runs every scenario, in up to half an hour, and rewrites the predictions in runs.csv and the tables in README.md
   runs.py --check      writes nothing; exit status 1 if a prediction in runs.csv is more than 1 % off
   runs.py --only ID    runs the rows whose id starts with ID
 
