@@ -17,7 +17,7 @@ constexpr const char* kSurfacePaper = "Charles et al. 2025";
 // A ratio of perplexities, and the run whose loss it is a ratio of.
 constexpr const char *kRatioRow = "diloco-150M-K1000-vs-K50", *kRatioLoss = "diloco-150M-M8-noniid";
 constexpr const char *kEager = "eager-t2-1-outer-step-eager", *kNotEager = "eager-t2-no-overlap";
-constexpr double kEagerSize = 5e8;  // active parameters of these two
+constexpr double kEagerSize = 5e8;                           // active parameters of these two
 constexpr double kLeastParameters = 2e7, kLeastTokens = 15;  // of runs that differences are taken from
 
 double infinite_if_missing(const std::optional<double>& value) {
@@ -137,10 +137,11 @@ void PublishedLosses::read_slopes() {
     paper.slopes.push_back(least_squares_slope(x, y));
   }
   const PublishedRun& ratio = by_id(kRatioRow);
-  const std::string_view steps = std::string_view(ratio.baseline_kind).substr(std::string_view("diloco_K").size());
+  const std::string_view steps =
+      std::string_view(ratio.baseline_kind).substr(std::string_view("diloco_K").size());
   const double rise = 100 * std::log(ratio.value.value()) / by_id(kRatioLoss).nats().value();
-  const double doublings = doublings_of_steps(ratio.local_steps) -
-                           doublings_of_steps(parse_number<std::int64_t>(steps).value());
+  const double doublings =
+      doublings_of_steps(ratio.local_steps) - doublings_of_steps(parse_number<std::int64_t>(steps).value());
   OfPaper& paper = of_paper(papers, ratio.paper);
   paper.slopes.push_back(rise / doublings);
   paper.rows.emplace_back(kRatioRow);
@@ -217,9 +218,8 @@ void PublishedLosses::read_replica_errors() {
   for (Group group : groups(Varied::replicas)) {
     if (!group.front()->tokens || group.front()->local_steps > kMostStepsOfReplicas) continue;
     const double base = base_of(group);
-    std::stable_sort(group.begin(), group.end(), [](const PublishedRun* a, const PublishedRun* b) {
-      return a->replicas < b->replicas;
-    });
+    std::stable_sort(group.begin(), group.end(),
+                     [](const PublishedRun* a, const PublishedRun* b) { return a->replicas < b->replicas; });
     for (std::size_t i = 0; i < group.size(); ++i) {
       for (std::size_t j = i + 1; j < group.size(); ++j) {
         const PublishedRun &a = *group[i], &b = *group[j];
@@ -234,8 +234,8 @@ void PublishedLosses::read_replica_errors() {
   replica_half_ = half_of(errors);
 }
 
-// Of an eager update that is under way for a whole round. One study (arXiv 2502.12996) has two estimates at 5e8
-// parameters: Table 6 (M = 2, K = 30) minus the surface, and Table 2, eager minus no overlap.
+// Of an eager update that is under way for a whole round. One study (arXiv 2502.12996) has two estimates at
+// 5e8 parameters: Table 6 (M = 2, K = 30) minus the surface, and Table 2, eager minus no overlap.
 void PublishedLosses::read_eager() {
   for (const PublishedRun* run : usable_) {
     if (!run->id.starts_with("eager-") || !run->id.ends_with("M-K30")) continue;

@@ -58,11 +58,9 @@ std::vector<std::string> PublishedLosses::refusals(const LossSetting& s, bool le
   const auto refuse = [&](bool holds, const std::string& reason) {
     if (holds) reasons.push_back(reason);
   };
-  const bool covered =
-      s.method == "diloco" || s.method == "streaming_diloco" || s.method == "eager_diloco";
+  const bool covered = s.method == "diloco" || s.method == "streaming_diloco" || s.method == "eager_diloco";
   const PublishedRun* longest = most_steps(s.parameters);
-  refuse(!covered,
-         "method " + s.method + "; the rows cover ddp, diloco, streaming_diloco, eager_diloco");
+  refuse(!covered, "method " + s.method + "; the rows cover ddp, diloco, streaming_diloco, eager_diloco");
   refuse(s.mixture && s.refuse_mixtures, "a mixture of experts; the rows are of dense models");
   refuse(s.inner_optimizer != "adamw", "inner optimizer " + s.inner_optimizer + "; the rows have adamw");
   refuse(s.expert_overlap != 0 && s.expert_overlap != s.replicas,
@@ -76,13 +74,11 @@ std::vector<std::string> PublishedLosses::refusals(const LossSetting& s, bool le
          std::to_string(s.replicas) + " replicas; at most " + std::to_string(kMostReplicas) + " are covered");
   refuse(!sizes.has(s.parameters), g(s.parameters) + " active parameters; " + what + " is covered from " +
                                        g(sizes.low) + " to " + g(sizes.high));
-  refuse(!budgets.has(s.tokens / s.parameters), g(s.tokens / s.parameters) +
-                                                    " tokens per active parameter; " + what +
-                                                    " is covered from " + g(budgets.low) + " to " +
-                                                    g(budgets.high));
-  refuse(s.rounds() < kLeastRounds,
-         g(s.rounds()) + " rounds; at least " + std::to_string(kLeastRounds) +
-             " are covered (16 rounds cost +6.2 % in forgather-34M-1x-M2-K500)");
+  refuse(!budgets.has(s.tokens / s.parameters),
+         g(s.tokens / s.parameters) + " tokens per active parameter; " + what + " is covered from " +
+             g(budgets.low) + " to " + g(budgets.high));
+  refuse(s.rounds() < kLeastRounds, g(s.rounds()) + " rounds; at least " + std::to_string(kLeastRounds) +
+                                        " are covered (16 rounds cost +6.2 % in forgather-34M-1x-M2-K500)");
   if (longest != nullptr)
     refuse(longest->local_steps < s.local_steps,
            "local_steps " + std::to_string(s.local_steps) + "; runs of at least half this size reach " +
@@ -96,8 +92,9 @@ std::vector<std::string> PublishedLosses::notes(const LossSetting& s) {
   if (s.parameters > kLevelParameters.high * kTolerance)
     notes.emplace_back("the surface of 1e+10 active parameters is kept above this size");
   if (s.replicas > 4 && s.parameters > kLargestOfEight)
-    notes.emplace_back("8 replicas were measured up to 2.4e+09 active parameters; what they cost more than 4 "
-                       "there is kept");
+    notes.emplace_back(
+        "8 replicas were measured up to 2.4e+09 active parameters; what they cost more than 4 "
+        "there is kept");
   if (s.local_steps < kLeastSteps) notes.emplace_back("the level of K = 20 is kept below it");
   return notes;
 }

@@ -52,11 +52,12 @@ struct TokenLaw {
 /// Two published laws, which serve as two ends.
 inline constexpr std::array<TokenLaw, 2> kTokenLaws = {
     {{"Hoffmann et al. 2022", 1.69, 406.4, 0.34, 410.7, 0.28},  // arXiv 2203.15556, as rounded in its text
-     {"Besiroglu et al. 2024", 1.8172, 482.01, 0.3478, 2085.43, 0.3658}}};  // 2404.10102: its runs, fitted anew
+     {"Besiroglu et al. 2024", 1.8172, 482.01, 0.3478, 2085.43,
+      0.3658}}};  // 2404.10102: its runs, fitted anew
 
-/// Factor r on the tokens that makes up for `points` of loss of the same model: the method's loss on D tokens is
-/// (1 + p)·L(N, D), with the same p for every D, and (1 + p)·L(N, r·D) = L(N, D). Empty if no number of tokens
-/// reaches it.
+/// Factor r on the tokens that makes up for `points` of loss of the same model: the method's loss on D tokens
+/// is (1 + p)·L(N, D), with the same p for every D, and (1 + p)·L(N, r·D) = L(N, D). Empty if no number of
+/// tokens reaches it.
 std::optional<double> tokens_factor(const TokenLaw& law, double parameters, double tokens, double points);
 
 /// Factors on the tokens of a run, and thus on its time and cost, until it has the loss of data-parallel

@@ -1,14 +1,14 @@
 // What published runs say of the loss of local-update training.
 //
-// A point is 1 % of the loss in nats per token. Intervals hold 80 %: half of one is the one-sided 90 % quantile of
-// Student's t over studies; a study is a paper, whatever the number of its rows. The level, in points above tuned
-// data-parallel training of the same model on the same tokens:
+// A point is 1 % of the loss in nats per token. Intervals hold 80 %: half of one is the one-sided 90 %
+// quantile of Student's t over studies; a study is a paper, whatever the number of its rows. The level, in
+// points above tuned data-parallel training of the same model on the same tokens:
 //
 //   level(N, M, K) = surface(N, M) + slope · x(K) + format + overlap,      x(K) = log2(max(K, 20) ÷ 30)
 //
-// surface: ratios that Charles et al. measured (arXiv 2503.09799, Tables 4 and 5; K = 30), linear in ln N and in
-// log2 M between measured ones. No law is evaluated outside of the rows. slope: points per doubling of K, the mean of
-// the studies. tests/reference/published_quality.py is the same model in Python, and
+// surface: ratios that Charles et al. measured (arXiv 2503.09799, Tables 4 and 5; K = 30), linear in ln N and
+// in log2 M between measured ones. No law is evaluated outside of the rows. slope: points per doubling of K,
+// the mean of the studies. tests/reference/published_quality.py is the same model in Python, and
 // experiments/data/published_quality_model.md says how well it predicts.
 #pragma once
 #include <array>
@@ -104,7 +104,7 @@ class PublishedLosses {
   void add_slope_rows(std::vector<std::string>& rows) const;
 
   PublishedRuns runs_;
-  std::vector<const PublishedRun*> usable_, diloco_;  // diloco: usable, with a loss
+  std::vector<const PublishedRun*> usable_, diloco_;    // diloco: usable, with a loss
   std::map<std::int64_t, std::vector<Entry>> columns_;  // by M: the runs of the surface by rising N
   std::vector<Entry> eager_;                            // points above the surface at M = 2
   double eager_half_ = 0;

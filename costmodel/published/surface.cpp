@@ -42,8 +42,8 @@ PublishedLosses::Value PublishedLosses::column(std::int64_t replicas, double log
   Value value = between(entries, log_n);
   const double largest = entries.back().x;
   if (replicas == kMostReplicas && log_n > largest) {
-    // M = 8 was measured up to 2.4e9. What 8 replicas cost more than 4 there is kept beyond; it fell with every
-    // size.
+    // M = 8 was measured up to 2.4e9. What 8 replicas cost more than 4 there is kept beyond; it fell with
+    // every size.
     Value four = column(4, log_n);
     four.points += value.points - column(4, largest).points;
     append(four.ids, value.ids);

@@ -76,8 +76,8 @@ struct Cost {
   std::optional<double> energy_kwh;  // empty if the scenario does not state power
 };
 
-/// What published runs say of the loss, in points of 1 % above tuned data-parallel training of the same model on
-/// the same tokens.
+/// What published runs say of the loss, in points of 1 % above tuned data-parallel training of the same model
+/// on the same tokens.
 struct PublishedLoss {
   LossSetting setting;
   LossEstimate level;
@@ -92,8 +92,8 @@ struct Quality {
   std::optional<double> plus_minus;  // uncertainty as given in the source
   std::string source;
   std::string reason;  // if unknown: the value that is outside the model's range
-  /// Tokens, wall clock and cost up to the loss of data-parallel training of the same model ÷ those of this run,
-  /// if it is assumed, or 1 for data-parallel training itself.
+  /// Tokens, wall clock and cost up to the loss of data-parallel training of the same model ÷ those of this
+  /// run, if it is assumed, or 1 for data-parallel training itself.
   std::optional<double> equal_loss_factor;
   std::optional<EqualLossRange> equal_loss_range;  // the same factor, where only a range is known
   std::optional<PublishedLoss> published;

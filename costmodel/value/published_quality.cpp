@@ -19,7 +19,8 @@ std::string variant(const Strategy& strategy, bool every_step) {
   if (strategy.skip_token) return " with strategy.skip_token";
   if (every_step) {
     if (strategy.wire.sparse()) return " with top-k gradients";
-    if (bits_on_the_wire(strategy) < 16) return std::string(" with ") + to_string(strategy.wire.type) + " gradients";
+    if (bits_on_the_wire(strategy) < 16)
+      return std::string(" with ") + to_string(strategy.wire.type) + " gradients";
     return "";
   }
   if (has_axis(*strategy.method, "outer_optimizer") && strategy.outer_optimizer != OuterOptimizer::nesterov)
@@ -41,8 +42,8 @@ LossSetting loss_setting(const ModelShape& model, const Strategy& strategy, int 
   // A method that synchronises after every step has K = 1, whatever the scenario says.
   setting.local_steps = method.every_step || method.one_site ? 1 : strategy.local_steps;
   setting.steps = steps;
-  // Training that averages exact gradients in each step has the loss of data-parallel training. DeMo keeps one
-  // momentum per site instead of AdamW's moments.
+  // Training that averages exact gradients in each step has the loss of data-parallel training. DeMo keeps
+  // one momentum per site instead of AdamW's moments.
   const bool adamw = method.moment_bytes_per_parameter == Method{}.moment_bytes_per_parameter;
   const bool exact = method.one_site || (method.every_step && adamw);
   const std::string other = method.one_site ? "" : variant(strategy, method.every_step);
@@ -69,14 +70,15 @@ Quality published_quality(const PublishedQuality& published, LossSetting setting
   loss.nearest = published.losses->nearest(setting);
   const LossEstimate& level = loss.level;
   if (!level.known()) {
-    for (const std::string& reason : level.reasons) quality.reason += (quality.reason.empty() ? "" : "; ") + reason;
+    for (const std::string& reason : level.reasons)
+      quality.reason += (quality.reason.empty() ? "" : "; ") + reason;
   } else {
     quality.reason = "published runs say how far the loss is above that of data-parallel training";
     if (level.half == 0) {
       quality.equal_loss_factor = 1;  // data-parallel training itself
     } else {
-      quality.equal_loss_range = tokens_to_equal_loss(setting.parameters, setting.tokens, level.low(),
-                                                      level.points, level.high());
+      quality.equal_loss_range =
+          tokens_to_equal_loss(setting.parameters, setting.tokens, level.low(), level.points, level.high());
     }
   }
   loss.setting = std::move(setting);

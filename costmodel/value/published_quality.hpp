@@ -1,4 +1,5 @@
-// The loss of a scenario by published runs (costmodel/published): what the scenario is in the terms of their rows.
+// The loss of a scenario by published runs (costmodel/published): what the scenario is in the terms of their
+// rows.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"

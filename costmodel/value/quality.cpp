@@ -103,7 +103,8 @@ std::string other_payload(const Strategy& strategy, std::optional<ElementType> m
   return type + " on the wire; the measured runs sent at least 16 bits" + reported(strategy);
 }
 
-/// How many rounds the measured runs have, if they have few: such runs say little of longer ones. Empty if more.
+/// How many rounds the measured runs have, if they have few: such runs say little of longer ones. Empty if
+/// more.
 std::string few_rounds(const Scenario& scenario, std::int64_t local_steps) {
   constexpr std::int64_t kFew = 20;  // published losses rise steeply below about 12 rounds
   const std::int64_t rounds = (optimizer_steps(scenario) + local_steps - 1) / local_steps;
@@ -224,8 +225,8 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
     return refuse("a sparse model; the law covers dense models");
   if (std::abs(static_cast<double>(scenario.model.vocabulary) / 32768 - 1) > 0.05)
     return refuse("vocabulary " + std::to_string(scenario.model.vocabulary) + "; the law covers 32768");
-  // Beyond the largest model of the fits, the ratio of two laws contradicts what the paper measured there: 7.55 at
-  // 9.6B with M = 4, below data-parallel training, where Table 5 has 8.13 and 0.29 % above it.
+  // Beyond the largest model of the fits, the ratio of two laws contradicts what the paper measured
+  // there: 7.55 at 9.6B with M = 4, below data-parallel training, where Table 5 has 8.13 and 0.29 % above it.
   constexpr double kSmallest = 35e6, kLargest = 2.4e9;
   if (parameters < kSmallest / (1 + kScopeTolerance) || parameters > kLargest * (1 + kScopeTolerance))
     return refuse(number(parameters) + " parameters; the law was fitted to models from " + number(kSmallest) +
@@ -339,9 +340,10 @@ void add_quality(RunReport& report, const Scenario& scenario) {
     return;
   }
   if (const auto* published = std::get_if<PublishedQuality>(&*scenario.quality)) {
-    report.quality = published_quality(
-        *published, loss_setting(scenario.model, scenario.strategy, scenario.sites(),
-                                 static_cast<double>(report.tokens), static_cast<double>(optimizer_steps(scenario))));
+    report.quality =
+        published_quality(*published, loss_setting(scenario.model, scenario.strategy, scenario.sites(),
+                                                   static_cast<double>(report.tokens),
+                                                   static_cast<double>(optimizer_steps(scenario))));
     report.provenance.push_back(
         {"loss against data-parallel training", Origin::computed,
          report.quality->published->level.known()

@@ -13,8 +13,8 @@ namespace fomoe::commands {
 std::optional<costmodel::LossEstimate> loss_contrast(const costmodel::RunReport& base,
                                                      const costmodel::RunReport& other);
 
-/// "= +0.47 ± 1.23 %, P(higher) 0.64, 2 studies"; "=" stands where 0 lies inside of the 80 % interval. Or "unknown"
-/// with the reasons.
+/// "= +0.47 ± 1.23 %, P(higher) 0.64, 2 studies"; "=" stands where 0 lies inside of the 80 % interval. Or
+/// "unknown" with the reasons.
 std::string contrast_text(const costmodel::LossEstimate& contrast);
 
 /// A table of the loss of each case against that of the first; empty if the cases did not ask published runs.

@@ -63,8 +63,8 @@ std::string at_equal_loss(const Case& chosen, const Case& reference) {
       perplexity_text(reference.report), quoted(reference));
 }
 
-/// What published runs say of the loss of `chosen`: against data-parallel training, and against `reference`, where
-/// the level of both cancels.
+/// What published runs say of the loss of `chosen`: against data-parallel training, and against `reference`,
+/// where the level of both cancels.
 std::string by_published_runs(const Case& chosen, const Case* reference) {
   const costmodel::LossEstimate& level = chosen.report.quality->published->level;
   std::string text =

@@ -173,8 +173,9 @@ void run_compare(const Arguments& arguments) {
       if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
     const std::string losses = contrast_table(cases);
-    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + losses + (losses.empty() ? "" : "\n") + drawn + (plot ? "\n" : "") +
-              verdict(cases) + '\n' + outside_limits(texts, broken) + of_the_fastest(cases, scenarios);
+    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + losses + (losses.empty() ? "" : "\n") +
+              drawn + (plot ? "\n" : "") + verdict(cases) + '\n' + outside_limits(texts, broken) +
+              of_the_fastest(cases, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -187,10 +187,10 @@ void run_list(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("folder", po::value<std::string>()->value_name("FOLDER"),
                         "folder that `list platforms` searches for platform files (default: that of the "
-                        "repository)")(
-      "near", po::value<std::string>()->value_name("SCENARIO.toml"),
-      "order `list profiles` by how close a row is to this scenario's model and device, or `list quality` by how "
-      "close a run is to its active parameters, sites and local steps")(
+                        "repository)")("near", po::value<std::string>()->value_name("SCENARIO.toml"),
+                                       "order `list profiles` by how close a row is to this scenario's model "
+                                       "and device, or `list quality` by how "
+                                       "close a run is to its active parameters, sites and local steps")(
       "details", po::bool_switch(),
       "with `list methods`: variants that are not modelled, and what is assumed")(
       "json-schema", po::bool_switch(),
@@ -207,8 +207,9 @@ void run_list(const Arguments& arguments) {
        "fomoe list quality --near experiments/scenarios/four-regions.toml"}};
   const auto values = parse(arguments, help, options, "what");
   if (!values) return;
-  const std::string what = choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
-                                  {"methods", "models", "keys", "platforms", "accelerators", "profiles", "quality"});
+  const std::string what =
+      choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
+             {"methods", "models", "keys", "platforms", "accelerators", "profiles", "quality"});
   if ((*values)["json-schema"].as<bool>()) {
     if (what != "keys")
       throw UsageError(fmt::format(

@@ -12,6 +12,8 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/limits.hpp"
 #include "experiments/analysis/sensitivity.hpp"
+#include "experiments/cli/equal_loss.hpp"
+#include "experiments/output/planner_words.hpp"
 #include "experiments/output/simulate_line.hpp"
 #include "experiments/planner/decision.hpp"
 #include "experiments/text/human.hpp"
@@ -25,49 +27,6 @@ using planner::Answer;
 using planner::Basis;
 using planner::Finalist;
 using planner::Measure;
-
-std::string ratio_text(double ratio) {
-  if (ratio < 1.1) return human_percent(ratio - 1) + " more than";
-  return fmt::format("{:.3g} times as much as", ratio);
-}
-
-constexpr const char* kRisks =
-    "Fewer synchronisations (larger K), fewer copies of each expert (smaller O_e/M), a less precise wire "
-    "format\n"
-    "and delayed updates can reduce quality by an unknown amount. Rows after the first have less risk, or "
-    "need less\n"
-    "time or cost than all rows above; values within 1 % of each other count as equal. Methods also differ "
-    "in other\n"
-    "ways that affect quality.\n";
-
-/// Settings that only some methods have: the placement, fragments, and the axes of --vary.
-std::string details(const PlannerAnswer& plan, const Finalist& finalist) {
-  const costmodel::Strategy& strategy = finalist.scenario.strategy;
-  const costmodel::Method& method = *strategy.method;
-  std::string text;
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (method.partial_experts && costmodel::effective_overlap(finalist.scenario) < finalist.scenario.sites()) {
-    add(to_string(strategy.placement));
-    if (strategy.placement == costmodel::PlacementKind::random)
-      text += fmt::format(" T={}", strategy.reshuffle_rounds);
-  }
-  if (costmodel::has_axis(method, "fragments") && strategy.fragments > 1)
-    add(fmt::format("{} fragments", strategy.fragments));
-  if (costmodel::has_axis(method, "overlap_steps") && strategy.overlap_steps > 0)
-    add(fmt::format("{} overlap steps", strategy.overlap_steps));
-  if (!finalist.scenario.workload.batch_shares.empty() && !method.one_site) add("unequal batch");
-  for (const sweep::Axis& axis : plan.question.vary) {
-    static const std::vector<std::string> shown = {
-        "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",   "strategy.placement",
-        "strategy.fragments", "strategy.overlap_steps", "strategy.collective",       "strategy.payload_dtype",
-        "platform.use_sites", "platform.sites",         "strategy.reshuffle_rounds", "workload.batch"};
-    if (std::find(shown.begin(), shown.end(), axis.key) != shown.end()) continue;
-    for (const std::string& setting : finalist.settings) {
-      if (setting.starts_with(axis.key + '=')) add(shell_word(setting));
-    }
-  }
-  return text;
-}
 
 class PlannerText {
  public:
@@ -100,6 +59,18 @@ class PlannerText {
   [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
   [[nodiscard]] std::string amount(const Finalist& finalist) const {
     return amount_text(plan_.options.screening.minimise, finalist.value, base_.scenario);
+  }
+  /// The amount to equal loss: by the centre of what is known, and the least and the largest value of both
+  /// laws there.
+  [[nodiscard]] std::string equal_loss_amount(const Finalist& finalist) const {
+    if (!finalist.equal_loss_range) return amount(finalist);
+    const Measure measure = plan_.options.screening.minimise;
+    costmodel::EqualLossRange centre = *finalist.equal_loss_range;
+    centre.low = centre.centre_low;
+    centre.high = centre.centre_high;
+    return range_text(centre, [&](double factor) {
+      return amount_text(measure, factor * finalist.simulated.of(measure), base_.scenario);
+    });
   }
   [[nodiscard]] std::string name_of(const Finalist& finalist) const {
     std::string text = fmt::format("{} with K = {}", finalist.method(), finalist.steps_per_round());
@@ -147,7 +118,7 @@ class PlannerText {
     if (answer_.has_choice()) {
       const Finalist& best = at(answer_.chosen.front());
       std::string text = fmt::format("Choice ({}): {}, {}.", measure_name(plan_.options.screening.minimise),
-                                     name_of(best), amount(best));
+                                     name_of(best), equal_loss_amount(best));
       if (answer_.basis == Basis::equal_loss)
         text +=
             " This is the amount to reach the loss of data-parallel training. The times and costs in the "
@@ -225,7 +196,7 @@ class PlannerText {
     if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));
     if (energies_) row.push_back(amount_text(Measure::energy, finalist.simulated.energy_kwh, base_.scenario));
     if (answer_.basis == Basis::equal_loss)
-      row.push_back(finalist.equal_loss_factor ? amount(finalist) : "unknown");
+      row.push_back(finalist.equal_loss_factor ? equal_loss_amount(finalist) : "unknown");
     if (perplexities_)
       row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
     const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;

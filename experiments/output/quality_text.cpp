@@ -18,9 +18,10 @@ std::string to_equal_loss(const costmodel::RunReport& report) {
   const auto amount = [&](double whole, const std::function<std::string(double)>& text) {
     return range_text(range, [&](double factor) { return text(factor * whole); });
   };
-  std::string text = fmt::format(
-      "to the same loss: {} times the tokens, {}",
-      range_text(range, [](double factor) { return fmt::format("{:.3g}", factor); }), time_to_equal_loss(report));
+  std::string text =
+      fmt::format("to the same loss: {} times the tokens, {}",
+                  range_text(range, [](double factor) { return fmt::format("{:.3g}", factor); }),
+                  time_to_equal_loss(report));
   if (report.cost && !report.cost->currency.empty())
     text += ", " + amount(report.cost->cost_total,
                           [&](double cost) { return human_money(cost, report.cost->currency); });
@@ -34,19 +35,21 @@ std::string published_text(const costmodel::RunReport& report) {
   const costmodel::LossEstimate& level = loss.level;
   const std::string nearest = "nearest of the published runs: " + scenario::joined(loss.nearest);
   if (!level.known()) {
-    std::string text = "loss against data-parallel training: UNKNOWN, because published runs do not cover it:\n";
+    std::string text =
+        "loss against data-parallel training: UNKNOWN, because published runs do not cover it:\n";
     for (const std::string& reason : level.reasons) text += "  " + reason + '\n';
     return text + nearest + "\n\n";
   }
   if (report.quality->equal_loss_factor)
     return "loss: that of data-parallel training, which this method is\n\n";
-  std::string text = fmt::format(
-      "loss {} against tuned data-parallel training of the same model on the same tokens; {}\n",
-      points_text(level), nearest);
+  std::string text =
+      fmt::format("loss {} against tuned data-parallel training of the same model on the same tokens; {}\n",
+                  points_text(level), nearest);
   text += to_equal_loss(report) + '\n';
   return text + "not covered: " +
-         (level.notes.empty() ? "nothing of this setting; runs at other papers' data and models differ by the interval"
-                              : scenario::joined(level.notes, "; ")) +
+         (level.notes.empty()
+              ? "nothing of this setting; runs at other papers' data and models differ by the interval"
+              : scenario::joined(level.notes, "; ")) +
          "\n\n";
 }
 
@@ -79,8 +82,8 @@ std::string published_quality_table(const costmodel::LossSetting* near) {
   for (const costmodel::PublishedRun& run : scenario::published_losses()->runs()) runs.push_back(&run);
   if (near != nullptr)
     runs = costmodel::by_distance(std::move(runs), near->parameters, near->replicas, near->local_steps);
-  std::vector<Row> table = {{"id", "method", "active", "M", "K", "tokens", "rounds", "bits", "metric", "value",
-                             "baseline", "loss", "used"}};
+  std::vector<Row> table = {{"id", "method", "active", "M", "K", "tokens", "rounds", "bits", "metric",
+                             "value", "baseline", "loss", "used"}};
   std::vector<std::string> sources = {"source"};
   const auto count = [](const std::optional<double>& value) {
     return value ? human_count(*value) : std::string("-");
@@ -101,7 +104,8 @@ std::string published_quality_table(const costmodel::LossSetting* near) {
   }
   return aligned_before(table, sources) +
          "\nLosses of local-update training that others published; experiments/data/published_quality.md "
-         "explains them.\nquality.model = \"published\" answers from the rows that are used: of finished runs, "
+         "explains them.\nquality.model = \"published\" answers from the rows that are used: of finished "
+         "runs, "
          "compared with their first-hand\nsource. \"loss\": above that of the row's baseline. \"-\": not "
          "stated.\n";
 }

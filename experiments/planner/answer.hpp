@@ -23,7 +23,9 @@ struct Finalist {
   double exposed_share = 0, compute_utilization = 0, bytes_sent_per_site_per_round = 0;
   costmodel::GpuMemory gpu_memory;
   std::string busiest_link;
-  std::optional<double> perplexity, plus_minus, equal_loss_factor;
+  std::optional<double> perplexity, plus_minus;
+  std::optional<double> equal_loss_factor;  // the centre, if only a range is known
+  std::optional<costmodel::EqualLossRange> equal_loss_range;
   std::string quality_reason;  // the reason why the perplexity is unknown
   /// The reason why the finalist is excluded: a limit that the simulated run breaks, or an error. Empty if
   /// the finalist is not excluded.

@@ -99,7 +99,7 @@ class Screen {
                                  kCompute = sweep::column("round_compute_s"),
                                  kMemory = sweep::column("memory_bytes_per_gpu"),
                                  kPerplexity = sweep::column("perplexity"),
-                                 kFactor = sweep::column("equal_loss_factor");
+                                 kFactor = sweep::column("equal_loss_factor_centre");
     if (const std::string broken =
             broken_memory(result(kMemory), result(sweep::kMemoryColumn), options_.limits);
         !broken.empty())

@@ -13,8 +13,8 @@
 namespace fomoe::scenario {
 namespace {
 
-/// One row by the names of its columns. The table is compiled into the program, so an error in it is a bug of the
-/// program. A test reads all of it.
+/// One row by the names of its columns. The table is compiled into the program, so an error in it is a bug of
+/// the program. A test reads all of it.
 class PublishedCells {
  public:
   PublishedCells(const std::map<std::string, std::size_t>& columns, std::vector<std::string> cells)

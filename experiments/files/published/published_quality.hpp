@@ -1,5 +1,5 @@
-// The published losses of local-update training, experiments/data/published_quality.csv, which are compiled into the
-// program.
+// The published losses of local-update training, experiments/data/published_quality.csv, which are compiled
+// into the program.
 #pragma once
 #include <memory>
 

@@ -13,7 +13,8 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
   const TableReader table(document, scenario_keys(), "quality", section);
   table.only_one_of("file", "model");
   if (table.has("equal_loss_factor")) {
-    for (const char* key : {"model", "file", "interpolate", "mixtures"}) table.only_one_of("equal_loss_factor", key);
+    for (const char* key : {"model", "file", "interpolate", "mixtures"})
+      table.only_one_of("equal_loss_factor", key);
     return costmodel::AssumedPenalty{table.number("equal_loss_factor")};
   }
   const bool published = table.has("model") && table.text("model") == "published";
@@ -30,8 +31,7 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
     rows.interpolate = table.boolean("interpolate");
     return rows;
   }
-  if (published)
-    return costmodel::PublishedQuality{published_losses(), table.text("mixtures") == "refuse"};
+  if (published) return costmodel::PublishedQuality{published_losses(), table.text("mixtures") == "refuse"};
   if (!table.has("model")) return std::nullopt;
   return costmodel::DilocoScalingLaw{};
 }

@@ -71,7 +71,8 @@ TEST_CASE("quality table: a row that matches is the answer, with its ± and its 
   partial.quality = table_for(partial);
   CHECK(ask(partial).perplexity == 22);
   CHECK_FALSE(ask(partial).plus_minus.has_value());
-  CHECK(ask(partial).source == "a test (with a remark); runs of 12 rounds, which say little of runs with more");
+  CHECK(ask(partial).source ==
+        "a test (with a remark); runs of 12 rounds, which say little of runs with more");
   partial.strategy.placement = PlacementKind::random;
   CHECK(ask(partial).perplexity == 23);
 
@@ -235,7 +236,8 @@ TEST_CASE("quality table: runs with payloads of few bits answer for this format 
 TEST_CASE("quality table: an answer says how few rounds the measured runs had") {
   const auto source = [](std::int64_t rounds) {
     Scenario scenario = tests::ideal_scenario("diloco", 4);
-    scenario.workload.tokens = scenario.workload.global_batch_sequences * scenario.model.sequence_length * 5 * rounds;
+    scenario.workload.tokens =
+        scenario.workload.global_batch_sequences * scenario.model.sequence_length * 5 * rounds;
     scenario.quality = table_for(scenario);
     REQUIRE(ask(scenario).known);
     return ask(scenario).source;
@@ -266,7 +268,8 @@ TEST_CASE("DiLoCo scaling law: the coefficients give the paper's losses within t
   CHECK(std::abs(std::log(loss_of(diloco_loss_law(4), 10e9) / 2.096)) < 0.05);
 }
 
-TEST_CASE("DiLoCo scaling law: perplexity is exp(A · N^α), and tokens to equal loss are those of the same model") {
+TEST_CASE(
+    "DiLoCo scaling law: perplexity is exp(A · N^α), and tokens to equal loss are those of the same model") {
   const Scenario scenario = dense_scenario("diloco", 8);
   const auto n = static_cast<double>(count_parameters(scenario.model).total());
   const Quality quality = ask(scenario);

@@ -1,5 +1,5 @@
-// Tests of what published runs say of the loss: against the answers of the reference implementation, the refusals,
-// and the constants that follow from the table.
+// Tests of what published runs say of the loss: against the answers of the reference implementation, the
+// refusals, and the constants that follow from the table.
 #include "experiments/files/published/published_quality.hpp"
 
 #include <doctest/doctest.h>
@@ -92,8 +92,7 @@ TEST_CASE("published losses: answers to drawn settings are those of the referenc
       const double ends[] = {level.low(), level.points, level.high()};
       for (std::size_t i = 0; i < 3; ++i) {
         const json& expected = vector["tokens"][law.name][i];
-        const auto found =
-            costmodel::tokens_factor(law, setting.parameters, setting.tokens, ends[i]);
+        const auto found = costmodel::tokens_factor(law, setting.parameters, setting.tokens, ends[i]);
         REQUIRE(found.has_value() == !expected.is_null());
         if (found) CHECK(close(*found, expected));
       }
@@ -163,8 +162,9 @@ TEST_CASE("published losses: differences are refused for two models, and for oth
   };
   CHECK(losses().contrast(small(4), small(4)).known());
   CHECK(losses().contrast(small(4), small(8)).reasons ==
-        std::vector<std::string>{"other numbers of replicas at local_steps 200; covered up to 100 (at 500, 8 replicas "
-                                 "cost more than the rows at 30 say: distrain-162M-M8-K500)"});
+        std::vector<std::string>{
+            "other numbers of replicas at local_steps 200; covered up to 100 (at 500, 8 replicas "
+            "cost more than the rows at 30 say: distrain-162M-M8-K500)"});
   // A size at which no level is covered has differences, with a note.
   const LossSetting large = changed([](LossSetting& s) {
     s.parameters = 2.5e10;
@@ -221,6 +221,6 @@ TEST_CASE("Student's t: quantiles and probabilities agree, and the exact cases h
   for (int degrees = 1; degrees <= costmodel::kMostDegrees; ++degrees)
     CHECK(close(costmodel::student_cdf(costmodel::t_90(degrees), degrees), 0.9));
   CHECK(costmodel::t_90(11) == costmodel::t_90(10));
-  CHECK(close(costmodel::student_cdf(1, 1), 0.75));                       // Cauchy
-  CHECK(close(costmodel::student_cdf(1, 2), 0.5 + 0.5 / std::sqrt(3)));   // 1/2 + t/(2·√(2 + t²))
+  CHECK(close(costmodel::student_cdf(1, 1), 0.75));                      // Cauchy
+  CHECK(close(costmodel::student_cdf(1, 2), 0.5 + 0.5 / std::sqrt(3)));  // 1/2 + t/(2·√(2 + t²))
 }
