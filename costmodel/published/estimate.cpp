@@ -16,13 +16,27 @@ double LossEstimate::probability_above_0() const {
   return student_cdf(points / (half / t_90(degrees)), degrees);
 }
 
-std::optional<double> tokens_factor(const TokenLaw& law, double parameters, double tokens, double points) {
+namespace {
+
+/// L(N, D) ÷ (B/D^β): by how much the whole loss exceeds the part that falls with tokens.
+double loss_over_data(const TokenLaw& law, double parameters, double tokens) {
   const double data = law.b / std::pow(tokens, law.beta);
-  const double loss = law.e + law.a / std::pow(parameters, law.alpha) + data;
+  return (law.e + law.a / std::pow(parameters, law.alpha) + data) / data;
+}
+
+}  // namespace
+
+std::optional<double> tokens_factor(const TokenLaw& law, double parameters, double tokens, double points) {
   const double share = points / 100;
-  const double left = 1 - loss / data * share / (1 + share);
+  const double left = 1 - loss_over_data(law, parameters, tokens) * share / (1 + share);
   if (left <= 0) return std::nullopt;
   return std::pow(left, -1 / law.beta);
+}
+
+double points_of_factor(const TokenLaw& law, double parameters, double tokens, double factor) {
+  const double part =
+      (1 - std::pow(factor, -law.beta)) / loss_over_data(law, parameters, tokens);  // p ÷ (1 + p)
+  return 100 * part / (1 - part);
 }
 
 double EqualLossRange::centre() const { return std::sqrt(centre_low * centre_high); }

@@ -60,6 +60,9 @@ inline constexpr std::array<TokenLaw, 2> kTokenLaws = {
 /// tokens reaches it.
 std::optional<double> tokens_factor(const TokenLaw& law, double parameters, double tokens, double points);
 
+/// The points of loss that `factor` times the tokens make up for: the inverse of tokens_factor().
+double points_of_factor(const TokenLaw& law, double parameters, double tokens, double factor);
+
 /// Factors on the tokens of a run, and thus on its time and cost, until it has the loss of data-parallel
 /// training. Infinite if no number of tokens reaches it.
 struct EqualLossRange {

@@ -8,6 +8,7 @@
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/output/planner_text.hpp"
 #include "experiments/output/simulate_line.hpp"
+#include "experiments/results/cost_json.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 
@@ -72,6 +73,8 @@ Json finalist_json(const PlannerAnswer& plan, const Finalist& finalist) {
 
 const char* name_of(Basis basis) {
   switch (basis) {
+    case Basis::published:
+      return "published-equal-loss";
     case Basis::equal_loss:
       return "equal-loss";
     case Basis::target:

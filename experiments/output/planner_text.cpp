@@ -56,6 +56,9 @@ class PlannerText {
       text += "Times, costs and limits are those of the median run with failures.\n";
     return text;
   }
+  [[nodiscard]] bool ranks_by_loss() const {
+    return answer_.basis == Basis::equal_loss || answer_.basis == Basis::published;
+  }
   [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
   [[nodiscard]] std::string amount(const Finalist& finalist) const {
     return amount_text(plan_.options.screening.minimise, finalist.value, base_.scenario);
@@ -123,6 +126,7 @@ class PlannerText {
         text +=
             " This is the amount to reach the loss of data-parallel training. The times and costs in the "
             "table are those of the configured runs.";
+      if (answer_.basis == Basis::published) return text + by_published_runs();
       if (answer_.basis == Basis::target)
         text += fmt::format(
             " It is the best candidate whose measured perplexity is at most {:.4g}{}; its perplexity is "
@@ -135,6 +139,32 @@ class PlannerText {
     return recommendation() +
            fmt::format("There is no single best configuration: {}.\n", answer_.why_unknown) +
            (answer_.basis == Basis::unknown ? kRisks : "");
+  }
+
+  /// On what the choice rests, and how sure it is.
+  std::string by_published_runs() {
+    const Finalist& first = at(answer_.chosen.front());
+    std::string text =
+        " This is the amount to reach the loss of tuned data-parallel training, at the centre of what "
+        "published "
+        "runs say\n(quality.model = \"published\", the default of plan). The times and costs in the table "
+        "are those of "
+        "the configured runs.\n";
+    if (first.published && first.published->level.half > 0)
+      text += fmt::format("Loss of row 1 against it: {}.", points_text(first.published->level));
+    if (answer_.chosen.size() > answer_.riskier + 1) {
+      const Finalist& second = at(answer_.chosen[1]);
+      if (second.first_needs_less)
+        text +=
+            fmt::format(" It needs less than row 2 with a probability of {:.2f}.", *second.first_needs_less);
+    }
+    text += text.ends_with('\n') ? "" : "\n";
+    if (answer_.riskier > 0)
+      text +=
+          "No published run says what the last rows cost in loss; each takes less time or cost for its run "
+          "than "
+          "the first row.\n";
+    return text;
   }
 
   /// The first row of a frontier, and by how much it exceeds the lowest value.
@@ -156,7 +186,8 @@ class PlannerText {
     Row row = {"", "method", "K", "rounds", "O_e/M", "wire", "collective", "sites", "time"};
     if (costs_) row.emplace_back("cost");
     if (energies_) row.emplace_back("energy");
-    if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
+    if (ranks_by_loss()) row.emplace_back("to equal loss");
+    if (answer_.basis == Basis::published) row.insert(row.end(), {"loss", "P(row 1 less)"});
     if (perplexities_) row.emplace_back("perplexity");
     row.insert(row.end(), {"utilisation", "closed form", "other settings"});
     return row;
@@ -195,8 +226,14 @@ class PlannerText {
                human_time(finalist.simulated.time_s)};
     if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));
     if (energies_) row.push_back(amount_text(Measure::energy, finalist.simulated.energy_kwh, base_.scenario));
-    if (answer_.basis == Basis::equal_loss)
-      row.push_back(finalist.equal_loss_factor ? equal_loss_amount(finalist) : "unknown");
+    if (ranks_by_loss()) row.push_back(finalist.equal_loss_factor ? equal_loss_amount(finalist) : "unknown");
+    if (answer_.basis == Basis::published) {
+      const bool known = finalist.published && finalist.published->level.known();
+      row.push_back(!known ? "unknown"
+                           : fmt::format("{:+.2f} ± {:.2f} %", finalist.published->level.points,
+                                         finalist.published->level.half));
+      row.push_back(finalist.first_needs_less ? fmt::format("{:.2f}", *finalist.first_needs_less) : "");
+    }
     if (perplexities_)
       row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
     const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;
@@ -216,7 +253,9 @@ class PlannerText {
       // The line goes before the last rows: those that are riskier, and the baseline.
       std::size_t at = text.size();
       for (std::size_t i = 0; i < answer_.riskier + 1; ++i) at = text.rfind('\n', at - 2) + 1;
-      text.insert(at, "more risk, less time or cost:\n");
+      text.insert(at, answer_.basis == Basis::published
+                          ? "not covered by published runs; less time or cost:\n"
+                          : "more risk, less time or cost:\n");
     }
     if (!base_.problem.empty()) text += fmt::format("The baseline {}{}.\n", base_.problem, would_fit());
     text += "baseline: the unchanged scenario; closed form: difference of its time from the simulated time\n";
@@ -273,6 +312,8 @@ class PlannerText {
       std::string why;
       if (!best.loses_to) {
         why = answer_.has_choice() ? "the choice" : on_frontier(best.finalist);
+      } else if (answer_.basis == Basis::published && !own.equal_loss_factor) {
+        why = "published runs do not cover it: " + own.quality_reason;
       } else {
         const Finalist& other = at(*best.loses_to);
         why = fmt::format(

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "experiments/planner/published_basis.hpp"
 #include "experiments/planner/rules.hpp"
 
 namespace fomoe::planner {
@@ -40,9 +41,17 @@ class Decision {
 
   void decide() {
     if (by_value_.empty()) return;
-    const bool choice = answer_.basis == Basis::equal_loss || answer_.basis == Basis::target;
-    const std::vector<std::size_t> kept = undominated(choice);
+    bool choice = answer_.chooses();
+    std::vector<std::size_t> kept = undominated(choice);
+    if (answer_.basis == Basis::published && kept.empty()) {
+      // The simulation left none of those that are covered.
+      answer_.basis = Basis::unknown;
+      answer_.why_unknown = "published runs cover no configuration that meets the limits";
+      choice = false;
+      kept = undominated(choice);
+    }
     choice ? rank(kept) : lead(kept);
+    if (answer_.basis == Basis::published) add_uncovered();
     std::set<std::string> seen;
     for (const std::size_t i : by_value_) {
       if (!seen.insert(at(i).method()).second) continue;
@@ -66,7 +75,7 @@ class Decision {
                          at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
   [[nodiscard]] bool eligible(std::size_t i) const {
-    if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
+    if (answer_.basis != Basis::target) return at(i).equal_loss_factor.has_value();
     return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
   }
   /// The measured perplexity, by which finalists are compared if it is the basis; unknown ones come last.
@@ -144,7 +153,8 @@ class Decision {
     const auto recommended =
         std::find_if(kept.begin(), kept.end(), [&](std::size_t i) { return at(i).value <= most; });
     std::vector<std::size_t> safer(kept.begin(), recommended);
-    std::vector<std::size_t> riskier = improvements(recommended, kept.end());
+    std::vector<std::size_t> riskier =
+        improvements(recommended + 1, kept.end(), at(*recommended).value, other_value(*recommended));
     const std::size_t rows = options_.top - 1;
     riskier = spread(riskier, std::max(rows - std::min(rows, safer.size()), (rows + 1) / 2));
     safer = spread(safer, rows - riskier.size());
@@ -154,13 +164,37 @@ class Decision {
     answer_.riskier = riskier.size();
   }
 
+  /// Adds what no published run covers and what needs less time or cost in its run than all rows before it,
+  /// from less to more risk, and compares the first row with those that are covered.
+  void add_uncovered() {
+    if (answer_.chosen.empty()) return;
+    Finalist& first = answer_.finalists[answer_.chosen.front()];
+    for (const std::size_t i : answer_.chosen) {
+      if (i != answer_.chosen.front())
+        answer_.finalists[i].first_needs_less =
+            probability_less(first, answer_.finalists[i], options_.screening.minimise);
+    }
+    std::vector<std::size_t> order;
+    for (const std::size_t i : by_value_)
+      if (!eligible(i)) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return preferred(a, b); });
+    double least_value = first.simulated.of(options_.screening.minimise);
+    double least_other = other_amount(first.simulated, options_.screening.minimise);
+    std::vector<std::size_t> found = improvements(order.begin(), order.end(), least_value, least_other);
+    const std::size_t rows = options_.top;
+    found = spread(found, std::max(rows - std::min(rows, answer_.chosen.size()), rows / 2));
+    answer_.chosen.resize(std::min(answer_.chosen.size(), rows - found.size()));
+    answer_.chosen.insert(answer_.chosen.end(), found.begin(), found.end());
+    answer_.riskier = found.size();
+  }
+
   using Iterator = std::vector<std::size_t>::const_iterator;
-  /// The finalists after the first, in the order of preference, each of which has a lower value or a lower
-  /// other amount than the first and all that are taken before it.
-  [[nodiscard]] std::vector<std::size_t> improvements(Iterator first, Iterator end) const {
-    double least_value = at(*first).value, least_other = other_value(*first);
+  /// The finalists, in the order of preference, each of which has a lower value or a lower other amount than
+  /// these two and all that are taken before it.
+  [[nodiscard]] std::vector<std::size_t> improvements(Iterator begin, Iterator end, double least_value,
+                                                      double least_other) const {
     std::vector<std::size_t> found;
-    for (auto i = first + 1; i < end; ++i) {
+    for (auto i = begin; i < end; ++i) {
       const double value = at(*i).value, other = other_value(*i);
       if (value * (1 + kTie) >= least_value && other * (1 + kTie) >= least_other) continue;
       found.push_back(*i);

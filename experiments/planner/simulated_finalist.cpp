@@ -6,6 +6,7 @@
 
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
+#include "experiments/planner/published_basis.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/results/json_values.hpp"
 
@@ -95,6 +96,7 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
       finalist.quality_reason = "the wire format is less precise than in the unchanged scenario";
     }
   }
+  finalist.published = published_loss(finalist.scenario);
   finalist.value =
       to_equal_loss(finalist.simulated.of(options.minimise),
                     finalist.equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
