@@ -126,7 +126,7 @@ class PlannerText {
         text +=
             " This is the amount to reach the loss of data-parallel training. The times and costs in the "
             "table are those of the configured runs.";
-      if (answer_.basis == Basis::published) return text + by_published_runs();
+      if (answer_.basis == Basis::published) return text + by_published_runs(answer_);
       if (answer_.basis == Basis::target)
         text += fmt::format(
             " It is the best candidate whose measured perplexity is at most {:.4g}{}; its perplexity is "
@@ -139,32 +139,6 @@ class PlannerText {
     return recommendation() +
            fmt::format("There is no single best configuration: {}.\n", answer_.why_unknown) +
            (answer_.basis == Basis::unknown ? kRisks : "");
-  }
-
-  /// On what the choice rests, and how sure it is.
-  std::string by_published_runs() {
-    const Finalist& first = at(answer_.chosen.front());
-    std::string text =
-        " This is the amount to reach the loss of tuned data-parallel training, at the centre of what "
-        "published "
-        "runs say\n(quality.model = \"published\", the default of plan). The times and costs in the table "
-        "are those of "
-        "the configured runs.\n";
-    if (first.published && first.published->level.half > 0)
-      text += fmt::format("Loss of row 1 against it: {}.", points_text(first.published->level));
-    if (answer_.chosen.size() > answer_.riskier + 1) {
-      const Finalist& second = at(answer_.chosen[1]);
-      if (second.first_needs_less)
-        text +=
-            fmt::format(" It needs less than row 2 with a probability of {:.2f}.", *second.first_needs_less);
-    }
-    text += text.ends_with('\n') ? "" : "\n";
-    if (answer_.riskier > 0)
-      text +=
-          "No published run says what the last rows cost in loss; each takes less time or cost for its run "
-          "than "
-          "the first row.\n";
-    return text;
   }
 
   /// The first row of a frontier, and by how much it exceeds the lowest value.

@@ -6,6 +6,7 @@
 
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "experiments/cli/equal_loss.hpp"
 #include "experiments/output/simulate_line.hpp"
 #include "experiments/text/human.hpp"
 
@@ -50,6 +51,31 @@ std::string details(const PlannerAnswer& plan, const planner::Finalist& finalist
       if (setting.starts_with(axis.key + '=')) add(shell_word(setting));
     }
   }
+  return text;
+}
+
+std::string by_published_runs(const planner::Answer& answer) {
+  const planner::Finalist& first = answer.finalists[answer.chosen.front()];
+  std::string text =
+      " This is the amount to reach the loss of tuned data-parallel training, at the centre of what "
+      "published "
+      "runs say\n(quality.model = \"published\", the default of plan). The times and costs in the table "
+      "are those of "
+      "the configured runs.\n";
+  if (first.published && first.published->level.half > 0)
+    text += fmt::format("Loss of row 1 against it: {}.", points_text(first.published->level));
+  if (answer.chosen.size() > answer.riskier + 1) {
+    const planner::Finalist& second = answer.finalists[answer.chosen[1]];
+    if (second.first_needs_less)
+      text +=
+          fmt::format(" It needs less than row 2 with a probability of {:.2f}.", *second.first_needs_less);
+  }
+  text += text.ends_with('\n') ? "" : "\n";
+  if (answer.riskier > 0)
+    text +=
+        "No published run says what the last rows cost in loss; each takes less time or cost for its run "
+        "than "
+        "the first row.\n";
   return text;
 }
 

@@ -12,5 +12,7 @@ extern const char* const kRisks;
 std::string ratio_text(double ratio);
 /// Settings that only some methods have: the placement, fragments, and the axes of --vary.
 std::string details(const PlannerAnswer& plan, const planner::Finalist& finalist);
+/// For an answer of published runs: on what the choice rests, and how sure it is.
+std::string by_published_runs(const planner::Answer& answer);
 
 }  // namespace fomoe::commands
