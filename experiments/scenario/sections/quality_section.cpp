@@ -19,7 +19,7 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
   }
   const bool published = table.has("model") && table.text("model") == "published";
   if (table.has("mixtures") && !published)
-    fail(table.place("mixtures"), "mixtures",
+    fail(table.place("mixtures"), "quality.mixtures",
          fmt::format("\"{}\" without model = \"published\"", table.text("mixtures")),
          "mixtures only with model = \"published\"", "model = \"published\"");
   const bool from_table = table.has("file") || (table.has("model") && table.text("model") == "paper-table");
