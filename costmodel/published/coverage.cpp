@@ -11,18 +11,18 @@ namespace fomoe::costmodel {
 
 namespace {
 
+constexpr double kTolerance = 1.01;  // covers rounding to whole steps, and norms that are counted or not
+
 struct Range {
   double low, high;
-  // The tolerance covers rounding to whole steps, and norms that are counted or not.
   [[nodiscard]] bool has(double value) const {
-    constexpr double kTolerance = 1.01;
     return low / kTolerance <= value && value <= high * kTolerance;
   }
 };
 constexpr Range kLevelParameters = {3.4e7, 1e10}, kContrastParameters = {2e7, 3e10};  // active
 // Tokens of an active parameter: from 2502.12996 (100M) to 2509.10439 (150M), and to 2311.08105 (150M).
 constexpr Range kLevelTokens = {15, 340}, kContrastTokens = {15, 1900};
-constexpr double kLargestOfEight = 2.4e9, kTolerance = 1.01;
+constexpr double kLargestOfEight = 2.4e9;
 
 std::string g(double value) {
   char text[32];

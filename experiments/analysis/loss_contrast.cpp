@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 
 #include "experiments/files/published/published_quality.hpp"
 #include "experiments/text/human.hpp"

@@ -25,7 +25,7 @@ namespace {
 const costmodel::PublishedLosses& losses() { return *scenario::published_losses(); }
 
 // Both implementations compute in doubles; they sum in another order.
-bool close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)}); }
+bool agree(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)}); }
 
 LossSetting setting_of(const json& at) {
   LossSetting setting;
@@ -47,15 +47,15 @@ LossSetting setting_of(const json& at) {
 
 void compare(const LossEstimate& found, const json& expected) {
   CAPTURE(expected.dump());
-  CHECK(close(found.points, expected["points"]));
-  CHECK(close(found.half, expected["half"]));
+  CHECK(agree(found.points, expected["points"]));
+  CHECK(agree(found.half, expected["half"]));
   CHECK(found.rows == expected["rows"].get<std::vector<std::string>>());
   CHECK(found.studies == expected["studies"].get<int>());
   CHECK(found.reasons == expected["reasons"].get<std::vector<std::string>>());
   CHECK(found.notes == expected["notes"].get<std::vector<std::string>>());
   if (!expected.contains("equal")) return;  // refused, or data-parallel training
   CHECK(found.equal() == expected["equal"].get<bool>());
-  CHECK(close(found.probability_above_0(), expected["probability_above_0"]));
+  CHECK(agree(found.probability_above_0(), expected["probability_above_0"]));
 }
 
 LossSetting usual() {
@@ -94,7 +94,7 @@ TEST_CASE("published losses: answers to drawn settings are those of the referenc
         const json& expected = vector["tokens"][law.name][i];
         const auto found = costmodel::tokens_factor(law, setting.parameters, setting.tokens, ends[i]);
         REQUIRE(found.has_value() == !expected.is_null());
-        if (found) CHECK(close(*found, expected));
+        if (found) CHECK(agree(*found, expected));
       }
     }
     levels += level.half > 0 ? 1 : 0;
@@ -179,16 +179,16 @@ TEST_CASE("published losses: differences are refused for two models, and for oth
 
 TEST_CASE("published losses: the constants that the table implies") {
   // Of tests/reference/published_quality_left_out.py constants. A new row changes them.
-  CHECK(close(losses().slope(), 0.7977445627));
-  CHECK(close(losses().slope_half(), 0.8308977119));
-  CHECK(close(losses().level_half(), 0.7957621439));
-  CHECK(close(losses().replica_half(), 1.1094462270));
-  CHECK(close(losses().run_deviation(), 0.2758609238));
+  CHECK(agree(losses().slope(), 0.7977445627));
+  CHECK(agree(losses().slope_half(), 0.8308977119));
+  CHECK(agree(losses().level_half(), 0.7957621439));
+  CHECK(agree(losses().replica_half(), 1.1094462270));
+  CHECK(agree(losses().run_deviation(), 0.2758609238));
   REQUIRE(losses().slopes().size() == 4);
   const double slopes[] = {0.7695314729, 1.3543738682, 0.8229392622, 0.2441336477};
   const std::size_t rows[] = {10, 3, 3, 1};
   for (std::size_t i = 0; i < 4; ++i) {
-    CHECK(close(losses().slopes()[i].value, slopes[i]));
+    CHECK(agree(losses().slopes()[i].value, slopes[i]));
     CHECK(losses().slopes()[i].rows.size() == rows[i]);
   }
   CHECK(losses().runs().size() == 314);
@@ -201,14 +201,14 @@ TEST_CASE("published losses: a level by hand, where a row of the paper stands") 
     s.tokens = 2e11;
   });
   const LossEstimate level = losses().level(setting);
-  CHECK(close(level.points, 100 * (2.096 / 2.090 - 1)));
+  CHECK(agree(level.points, 100 * (2.096 / 2.090 - 1)));
   CHECK(level.studies == 2);
   // One doubling of K above 30 adds the slope, and the interval of a study that is not among the four.
   LossSetting twice = setting;
   twice.local_steps = 60;
   const LossEstimate higher = losses().level(twice);
-  CHECK(close(higher.points - level.points, losses().slope()));
-  CHECK(close(higher.half, std::hypot(losses().level_half(), losses().slope_half())));
+  CHECK(agree(higher.points - level.points, losses().slope()));
+  CHECK(agree(higher.half, std::hypot(losses().level_half(), losses().slope_half())));
   CHECK(higher.studies == 4);
   // Against data-parallel training, a difference is the level, with its sign.
   LossSetting ddp = setting;
@@ -219,8 +219,8 @@ TEST_CASE("published losses: a level by hand, where a row of the paper stands") 
 
 TEST_CASE("Student's t: quantiles and probabilities agree, and the exact cases hold") {
   for (int degrees = 1; degrees <= costmodel::kMostDegrees; ++degrees)
-    CHECK(close(costmodel::student_cdf(costmodel::t_90(degrees), degrees), 0.9));
+    CHECK(agree(costmodel::student_cdf(costmodel::t_90(degrees), degrees), 0.9));
   CHECK(costmodel::t_90(11) == costmodel::t_90(10));
-  CHECK(close(costmodel::student_cdf(1, 1), 0.75));                      // Cauchy
-  CHECK(close(costmodel::student_cdf(1, 2), 0.5 + 0.5 / std::sqrt(3)));  // 1/2 + t/(2·√(2 + t²))
+  CHECK(agree(costmodel::student_cdf(1, 1), 0.75));                      // Cauchy
+  CHECK(agree(costmodel::student_cdf(1, 2), 0.5 + 0.5 / std::sqrt(3)));  // 1/2 + t/(2·√(2 + t²))
 }

@@ -38,8 +38,9 @@ TEST_CASE("simulate: the loss by published runs, amounts to equal loss as ranges
   const std::string command = "simulate" + kPublished + "--set strategy.local_steps=100 --sensitivity none ";
   const std::string answer = text(command);
   // The specification's example A: 1.9546 ± 1.6481 points; tokens 1.413 and 1.493 times.
-  has(answer, "loss +1.95 % (80 % interval +0.31 to +3.60 %; 4 studies) against tuned data-parallel training of the "
-              "same model on the same tokens; nearest of the published runs: khaled-1000M-Nesterov0.7-K50-M4, ");
+  has(answer,
+      "loss +1.95 % (80 % interval +0.31 to +3.60 %; 4 studies) against tuned data-parallel training of the "
+      "same model on the same tokens; nearest of the published runs: khaled-1000M-Nesterov0.7-K50-M4, ");
   has(answer, "to the same loss: 1.41 to 1.49 (80 % interval 1.05 to 2.17) times the tokens, ");
   has(answer, " rounds\nnot covered: nothing of this setting");
   const json report = json::parse(text(command + "--output -"));
@@ -47,7 +48,8 @@ TEST_CASE("simulate: the loss by published runs, amounts to equal loss as ranges
   CHECK_FALSE(report["quality"].contains("equal_loss_factor"));  // no point where only an interval is known
   CHECK_FALSE(report["quality"]["known"].get<bool>());           // the perplexity
   CHECK(loss["points"].get<double>() == doctest::Approx(1.9546085219).epsilon(1e-9));
-  CHECK(loss["high"].get<double>() - loss["points"].get<double>() == doctest::Approx(1.6480841050).epsilon(1e-9));
+  CHECK(loss["high"].get<double>() - loss["points"].get<double>() ==
+        doctest::Approx(1.6480841050).epsilon(1e-9));
   // The tokens are rounded up to whole steps, so that they differ from 2e10 by less than 1e-5.
   CHECK(to["factor"]["low"].get<double>() == doctest::Approx(1.0543405201).epsilon(1e-5));
   CHECK(to["factor"]["centre_low"].get<double>() == doctest::Approx(1.4130216808).epsilon(1e-5));
@@ -62,14 +64,16 @@ TEST_CASE("simulate: the loss by published runs, amounts to equal loss as ranges
   CHECK(report["scenario"]["quality"]["mixtures"] == "dense-rows");
 }
 
-TEST_CASE("simulate: refusals of published runs are listed, and methods without an approximation have no penalty") {
+TEST_CASE(
+    "simulate: refusals of published runs are listed, and methods without an approximation have no penalty") {
   const auto answer = [](const std::string& changes) {
     return text("simulate" + kPublished + "--sensitivity none " + changes);
   };
   const std::string refused = answer("--set strategy.local_steps=2000 --set strategy.payload_dtype=int2");
-  has(refused, "loss against data-parallel training: UNKNOWN, because published runs do not cover it:\n"
-               "  2 bits on the wire; at least 4 are covered\n"
-               "  19.0735 rounds; at least 20 are covered");
+  has(refused,
+      "loss against data-parallel training: UNKNOWN, because published runs do not cover it:\n"
+      "  2 bits on the wire; at least 4 are covered\n"
+      "  19.0735 rounds; at least 20 are covered");
   CHECK(refused.find("to the same loss") == std::string::npos);
   has(answer("--set strategy.method=ddp"), "loss: that of data-parallel training, which this method is");
   has(answer("--set strategy.method=ddp --set strategy.payload_dtype=int8"),
@@ -80,12 +84,15 @@ TEST_CASE("simulate: refusals of published runs are listed, and methods without 
       "  method streaming_diloco with 10 overlapped steps; ");
 }
 
-TEST_CASE("mixtures of experts: dense rows of the same active parameters answer with a note, or are refused") {
+TEST_CASE(
+    "mixtures of experts: dense rows of the same active parameters answer with a note, or are refused") {
   const std::string mixture =
-      "simulate tests/ideal/two-sites.toml --sensitivity none --set model.preset=medium --set strategy.expert_overlap=2 "
+      "simulate tests/ideal/two-sites.toml --sensitivity none --set model.preset=medium --set "
+      "strategy.expert_overlap=2 "
       "--set workload.tokens=2e10 --set quality.model=published ";
   has(text(mixture), "not covered: the rows are of dense models, taken at equal active parameters");
-  has(text(mixture + "--set quality.mixtures=refuse"), "  a mixture of experts; the rows are of dense models\n");
+  has(text(mixture + "--set quality.mixtures=refuse"),
+      "  a mixture of experts; the rows are of dense models\n");
   // fomoe with each expert at one of two sites: nobody published such a run.
   has(text(mixture + "--set strategy.expert_overlap=1"),
       "  1 of 2 sites hold an expert; in the rows all sites hold the whole model\n");
@@ -139,7 +146,9 @@ latency = "20ms"
 TEST_CASE("quality.mixtures without published runs is refused, with an example that works") {
   const Ran ran = run("simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse");
   CHECK(ran.exit_status == 2);
-  has(ran.err, "quality.mixtures: got \"refuse\" without model = \"published\"; expected mixtures only with model = "
-               "\"published\"; for example model = \"published\"");
-  CHECK(run("simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse --set quality.model=published").exit_status == 0);
+  has(ran.err,
+      "quality.mixtures: got \"refuse\" without model = \"published\"; expected mixtures only with model = "
+      "\"published\"; for example model = \"published\"");
+  CHECK(run("simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse --set quality.model=published")
+            .exit_status == 0);
 }

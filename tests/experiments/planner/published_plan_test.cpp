@@ -14,10 +14,12 @@ using nlohmann::json;
 
 // 1e9 parameters, 20 tokens each, on four sites: 38,147 steps.
 const std::string kDense =
-    "tests/ideal/two-sites.toml --set model.dense_parameters=1e9 --set model.sequence_length=2048 --set workload.tokens=20e9 "
+    "tests/ideal/two-sites.toml --set model.dense_parameters=1e9 --set model.sequence_length=2048 --set "
+    "workload.tokens=20e9 "
     "--set platform.sites=4 --set strategy.method=diloco ";
 const std::string kFew =
-    "--vary strategy.method=diloco,ddp,local_sgd --vary strategy.collective=ring --vary strategy.payload_dtype=bf16 --vary "
+    "--vary strategy.method=diloco,ddp,local_sgd --vary strategy.collective=ring --vary "
+    "strategy.payload_dtype=bf16 --vary "
     "platform.sites=4 ";
 
 json plan(const std::string& options) {
@@ -43,7 +45,8 @@ TEST_CASE("plan asks published runs by default: no covered K needs less time to 
   CHECK(choice["rounds"].get<int>() >= 20);
   for (const int k : {10, 30, 60, 100}) {
     CAPTURE(k);
-    const json report = simulated(kDense + "--set quality.model=published --set strategy.local_steps=" + std::to_string(k));
+    const json report =
+        simulated(kDense + "--set quality.model=published --set strategy.local_steps=" + std::to_string(k));
     const json& ends = report["quality"]["to_equal_loss"]["wall_clock_s"];
     const double to_equal_loss_s =
         std::sqrt(ends["centre_low"].get<double>() * ends["centre_high"].get<double>());
@@ -63,7 +66,8 @@ TEST_CASE("plan asks published runs by default: no covered K needs less time to 
       CHECK((probability > 0 && probability < 1));
     }
     if (i >= rows - riskier)
-      CHECK(row["simulated"]["wall_clock_s"].get<double>() < choice["simulated"]["wall_clock_s"].get<double>());
+      CHECK(row["simulated"]["wall_clock_s"].get<double>() <
+            choice["simulated"]["wall_clock_s"].get<double>());
   }
 }
 
