@@ -115,9 +115,17 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
   }
   const bool smallest = found.kind == Found::Kind::smallest;
   if (found.kind != Found::Kind::every) {
-    const double rounded = unknown.rounded(found.value, smallest);
-    const RunReport* report = precise.at(rounded);
-    if (report != nullptr && target.margin(*report) >= 0) found.value = rounded;
+    // Simulations of connections are not smooth: the rounded value, or one of the next, reaches the target.
+    constexpr int kTries = 8;
+    double rounded = unknown.rounded(found.value, smallest);
+    for (int i = 0; i < kTries; ++i) {
+      const RunReport* report = precise.at(rounded);
+      if (report != nullptr && target.margin(*report) >= 0) {
+        found.value = rounded;
+        break;
+      }
+      rounded = unknown.rounded(rounded * (smallest ? 1.001 : 0.999), smallest);
+    }
     solution.beside_value =
         unknown.whole() ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
     if (solution.beside_value >= unknown.domain.low && solution.beside_value <= unknown.domain.high)

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "costmodel/compose/memory_remedy.hpp"
-#include "costmodel/methods/all.hpp"
-#include "costmodel/model/flops.hpp"
+#include "costmodel/compose/warnings.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/limits.hpp"
@@ -52,6 +51,9 @@ class PlannerText {
     if (!missing.empty())
       text += fmt::format(
           "The closed form, which chose the combinations that were simulated, leaves out {}.\n", missing);
+    if (const std::string more = costmodel::more_connections(base_.scenario.platform, base_.scenario.network);
+        !more.empty())
+      text += "Note: " + more + ".\n";
     if (base_.scenario.failures && base_.scenario.failures->at_random())
       text += "Times, costs and limits are those of the median run with failures.\n";
     return text;
@@ -274,7 +276,8 @@ class PlannerText {
 
   [[nodiscard]] std::string on_frontier(std::size_t finalist) const {
     const auto found = std::find(answer_.chosen.begin(), answer_.chosen.end(), finalist);
-    return found == answer_.chosen.end() ? "in none of the rows, of which there are too many"
+    return found == answer_.chosen.end() ? "more risk than the rows, one of which takes about as long and "
+                                           "another one costs about as much"
                                          : place(finalist);
   }
 
