@@ -25,9 +25,7 @@ std::string to_equal_loss(const costmodel::RunReport& report) {
   if (report.cost && !report.cost->currency.empty())
     text += ", " + amount(report.cost->cost_total,
                           [&](double cost) { return human_money(cost, report.cost->currency); });
-  return text + ", " + amount(static_cast<double>(report.round.count), [](double rounds) {
-           return human_whole(rounds) + " rounds";
-         });
+  return text + ", " + amount(static_cast<double>(report.round.count), human_whole) + " rounds";
 }
 
 std::string published_text(const costmodel::RunReport& report) {
@@ -46,11 +44,9 @@ std::string published_text(const costmodel::RunReport& report) {
       fmt::format("loss {} against tuned data-parallel training of the same model on the same tokens; {}\n",
                   points_text(level), nearest);
   text += to_equal_loss(report) + '\n';
-  return text + "not covered: " +
-         (level.notes.empty()
-              ? "nothing of this setting; runs at other papers' data and models differ by the interval"
-              : scenario::joined(level.notes, "; ")) +
-         "\n\n";
+  text += "not covered: ";
+  for (const std::string& note : level.notes) text += note + "; ";
+  return text + "other data, tokenizers and sequence lengths than those of the rows\n\n";
 }
 
 }  // namespace

@@ -52,6 +52,9 @@ class Decision {
     }
     choice ? rank(kept) : lead(kept);
     if (answer_.basis == Basis::published) add_uncovered();
+    // What published runs cover comes first: values of the others are those of their runs, not of equal loss.
+    if (answer_.basis == Basis::published)
+      std::stable_partition(by_value_.begin(), by_value_.end(), [&](std::size_t i) { return eligible(i); });
     std::set<std::string> seen;
     for (const std::size_t i : by_value_) {
       if (!seen.insert(at(i).method()).second) continue;

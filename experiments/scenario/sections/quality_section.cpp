@@ -18,10 +18,13 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
     return costmodel::AssumedPenalty{table.number("equal_loss_factor")};
   }
   const bool published = table.has("model") && table.text("model") == "published";
-  if (table.has("mixtures") && !published)
-    fail(table.place("mixtures"), "quality.mixtures",
+  if (table.has("mixtures") && !published) {
+    const std::string place = table.place("mixtures");
+    fail(place, "quality.mixtures",
          fmt::format("\"{}\" without model = \"published\"", table.text("mixtures")),
-         "mixtures only with model = \"published\"", "model = \"published\"");
+         "mixtures only with model = \"published\"",
+         place.starts_with("--set") ? "--set quality.model=published" : "model = \"published\"");
+  }
   const bool from_table = table.has("file") || (table.has("model") && table.text("model") == "paper-table");
   if (table.boolean("interpolate") && !from_table)
     table.refuse("interpolate", "true without a table",

@@ -42,7 +42,7 @@ TEST_CASE("simulate: the loss by published runs, amounts to equal loss as ranges
       "loss +1.95 % (80 % interval +0.31 to +3.60 %; 4 studies) against tuned data-parallel training of the "
       "same model on the same tokens; nearest of the published runs: khaled-1000M-Nesterov0.7-K50-M4, ");
   has(answer, "to the same loss: 1.41 to 1.49 (80 % interval 1.05 to 2.17) times the tokens, ");
-  has(answer, " rounds\nnot covered: nothing of this setting");
+  has(answer, " rounds\nnot covered: other data, tokenizers and sequence lengths than those of the rows\n");
   const json report = json::parse(text(command + "--output -"));
   const json &loss = report["quality"]["loss"], &to = report["quality"]["to_equal_loss"];
   CHECK_FALSE(report["quality"].contains("equal_loss_factor"));  // no point where only an interval is known
@@ -148,7 +148,7 @@ TEST_CASE("quality.mixtures without published runs is refused, with an example t
   CHECK(ran.exit_status == 2);
   has(ran.err,
       "quality.mixtures: got \"refuse\" without model = \"published\"; expected mixtures only with model = "
-      "\"published\"; for example model = \"published\"");
+      "\"published\"; for example --set quality.model=published");
   CHECK(run("simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse --set quality.model=published")
             .exit_status == 0);
 }
