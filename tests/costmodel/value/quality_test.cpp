@@ -272,14 +272,15 @@ TEST_CASE(
     "DiLoCo scaling law: perplexity is exp(A · N^α), and tokens to equal loss are those of the same model") {
   const Scenario scenario = dense_scenario("diloco", 8);
   const auto n = static_cast<double>(count_parameters(scenario.model).total());
-  const Quality quality = ask(scenario);
+  const RunReport report = closed_form(scenario);
+  const Quality& quality = *report.quality;
   CHECK(quality.known);
   CHECK(quality.perplexity == doctest::Approx(std::exp(21.051 * std::pow(n, -0.1018))).epsilon(1e-12));
   // (1 + p)·L(N, r·D) = L(N, D), with p from the two fits and two laws L: the factor is a range.
   CHECK_FALSE(quality.equal_loss_factor.has_value());
   REQUIRE(quality.equal_loss_range.has_value());
   const double p = 21.051 * std::pow(n, -0.1018) / (18.129 * std::pow(n, -0.0953)) - 1;
-  const auto d = static_cast<double>(scenario.workload.tokens);
+  const auto d = static_cast<double>(report.tokens);  // of whole steps
   const auto loss = [&](const TokenLaw& law, double tokens) {
     return law.e + law.a / std::pow(n, law.alpha) + law.b / std::pow(tokens, law.beta);
   };
