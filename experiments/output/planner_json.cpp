@@ -68,6 +68,8 @@ Json finalist_json(const PlannerAnswer& plan, const Finalist& finalist) {
       {"perplexity", number(finalist.perplexity)},
       {"equal_loss_factor", finalist.equal_loss_range ? Json(nullptr) : number(finalist.equal_loss_factor)},
       {"equal_loss_factor_range", range(finalist.equal_loss_range)},
+      {"loss", finalist.published ? scenario::loss_json(finalist.published->level) : Json(nullptr)},
+      {"probability_that_first_needs_less", number(finalist.first_needs_less)},
       {"problem", finalist.problem}};
 }
 

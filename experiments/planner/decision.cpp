@@ -81,6 +81,10 @@ class Decision {
     if (answer_.basis != Basis::target) return at(i).equal_loss_factor.has_value();
     return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
   }
+  /// Whether published runs say what the finalist's settings cost in loss.
+  [[nodiscard]] bool priced(std::size_t i) const {
+    return answer_.basis == Basis::published && at(i).equal_loss_factor.has_value();
+  }
   /// The measured perplexity, by which finalists are compared if it is the basis; unknown ones come last.
   [[nodiscard]] double perplexity(std::size_t i) const {
     return at(i).perplexity.value_or(std::numeric_limits<double>::infinity());
@@ -95,13 +99,20 @@ class Decision {
   }
   /// From less to more risk, and at equal risk from the lower to the higher product of both amounts.
   [[nodiscard]] bool preferred(std::size_t a, std::size_t b) const {
-    if (prefers_quality(a, b)) return true;
-    if (prefers_quality(b, a)) return false;
+    // Published runs have put a number on the risk, which is in both amounts.
+    if (!(priced(a) && priced(b))) {
+      if (prefers_quality(a, b)) return true;
+      if (prefers_quality(b, a)) return false;
+    }
     const auto product = [&](std::size_t i) { return at(i).value * std::max(other_value(i), 1e-300); };
     return product(a) != product(b) ? product(a) < product(b) : before(at(a), at(b));
   }
   [[nodiscard]] bool dominates(std::size_t a, std::size_t b) const {
-    return a != b && no_worse_quality(a, b) && at(a).value <= at(b).value * (1 + kTie) &&
+    const bool no_worse =
+        no_worse_quality(a, b) ||
+        (priced(a) && priced(b) && at(a).scenario.strategy.method == at(b).scenario.strategy.method &&
+         at(a).published->level.points <= at(b).published->level.points);
+    return a != b && no_worse && at(a).value <= at(b).value * (1 + kTie) &&
            other_value(a) <= other_value(b) * (1 + kTie);
   }
   [[nodiscard]] std::optional<std::size_t> dominating(const std::vector<std::size_t>& kept,
