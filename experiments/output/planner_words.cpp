@@ -9,6 +9,7 @@
 #include "experiments/cli/equal_loss.hpp"
 #include "experiments/output/simulate_line.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::commands {
 
@@ -56,27 +57,27 @@ std::string details(const PlannerAnswer& plan, const planner::Finalist& finalist
 
 std::string by_published_runs(const planner::Answer& answer) {
   const planner::Finalist& first = answer.finalists[answer.chosen.front()];
-  std::string text =
-      " This is the amount to reach the loss of tuned data-parallel training, at the centre of what "
-      "published "
-      "runs say\n(quality.model = \"published\", the default of plan). The times and costs in the table "
-      "are those of "
-      "the configured runs.\n";
+  std::vector<std::string> sentences;
   if (first.published && first.published->level.half > 0)
-    text += fmt::format("Loss of row 1 against it: {}.", points_text(first.published->level));
+    sentences.push_back(fmt::format("Loss of row 1 against it: {}.", points_text(first.published->level)));
   if (answer.chosen.size() > answer.riskier + 1) {
     const planner::Finalist& second = answer.finalists[answer.chosen[1]];
     if (second.first_needs_less)
-      text +=
-          fmt::format(" It needs less than row 2 with a probability of {:.2f}.", *second.first_needs_less);
+      sentences.push_back(
+          fmt::format("Row 1 needs less than row 2 with a probability of {:.2f}.", *second.first_needs_less));
   }
-  text += text.ends_with('\n') ? "" : "\n";
+  if (first.published && !first.published->level.notes.empty())
+    sentences.push_back("Not covered: " + scenario::joined(first.published->level.notes, "; ") + ".");
   if (answer.riskier > 0)
-    text +=
+    sentences.emplace_back(
         "No published run says what the last rows cost in loss; each takes less time or cost for its run "
-        "than "
-        "the first row.\n";
-  return text;
+        "than row 1.");
+  return " This is the amount to reach the loss of tuned data-parallel training, at the centre of what "
+         "published "
+         "runs say\n(quality.model = \"published\", the default of plan). The times and costs in the table "
+         "are "
+         "those of the configured runs.\n" +
+         scenario::joined(sentences, "\n") + (sentences.empty() ? "" : "\n");
 }
 
 }  // namespace fomoe::commands
