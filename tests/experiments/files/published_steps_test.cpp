@@ -2,11 +2,15 @@
 #include "experiments/files/published_steps.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
+#include "costmodel/formula/closed_form.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;
@@ -91,6 +95,48 @@ TEST_CASE("a scenario that uses a published speed has its tokens per second, and
   const Ran wrong = run_in(source_dir(), command + "torchtitan-llama3.1-8b-8xh100-bf15");
   CHECK(wrong.exit_status == 2);
   CHECK(wrong.err.find("did you mean published:torchtitan-llama3.1-8b-8xh100-bf16?") != std::string::npos);
+}
+
+TEST_CASE("each published run of a model whose config is here is reproduced to 1 %") {
+  const std::map<std::string, std::string> configs = {{"Qwen3-30B-A3B", "qwen3-30b-a3b"},
+                                                      {"Qwen3 MoE 30B", "qwen3-30b-a3b"},
+                                                      {"Qwen3_30B_a3B", "qwen3-30b-a3b"},
+                                                      {"Qwen3 Next-80B-A3B", "qwen3-next-80b-a3b"},
+                                                      {"Llama 3.1 8B", "llama-3.1-8b"},
+                                                      {"Llama 3 8B", "llama-3.1-8b"},
+                                                      {"LLAMA3_8B", "llama-3.1-8b"},
+                                                      {"DeepSeek-V3 671B", "deepseek-v3"},
+                                                      {"DeepSeek V3 671B", "deepseek-v3"},
+                                                      {"DeepSeekV3", "deepseek-v3"},
+                                                      {"deepseek-v3", "deepseek-v3"},
+                                                      {"Kimi K2", "kimi-k2"},
+                                                      {"GPT-OSS 20B", "gpt-oss-20b"},
+                                                      {"GPT-OSS 120B", "gpt-oss-120b"},
+                                                      {"GPT OSS 120B", "gpt-oss-120b"},
+                                                      {"gpt-oss-120b", "gpt-oss-120b"},
+                                                      {"Llama4 Maverick 400b", "llama-4-maverick"}};
+  int compared = 0;
+  for (const PublishedSteps& row : scenario::published_steps()) {
+    const auto config = configs.find(row.model);
+    const std::optional<double> rate = scenario::tokens_per_s_per_gpu(row);
+    if (config == configs.end() || !rate || scenario::peak_flops(row) == 0) continue;
+    CAPTURE(row.id);
+    scenario::ReadOptions options;
+    options.overrides = {
+        "model.hf_config=" + source_dir() + "/experiments/models/" + config->second + ".json",
+        fmt::format("model.sequence_length={}", row.sequence_length.value_or(4096)),
+        "strategy.method=ddp",
+        "strategy.expert_overlap=2",
+        "compute.gpus_per_site=8",
+        "compute.profile=published:" + row.id};
+    const costmodel::Scenario s = scenario::read_scenario(kTwoSites, options);
+    const costmodel::RunReport report = costmodel::closed_form(s);
+    const double tokens_a_round =
+        static_cast<double>(report.tokens) / static_cast<double>(report.round.count);
+    CHECK(tokens_a_round / (16 * report.round.compute_s) == Approx(*rate).epsilon(0.01));
+    ++compared;
+  }
+  CHECK(compared >= 25);
 }
 
 TEST_CASE("an answer without a measured step time names the MFU of comparable published runs") {

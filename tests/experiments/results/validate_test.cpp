@@ -17,6 +17,8 @@ namespace {
 
 const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
 
+const std::vector<std::string> kIdeal = {"network_model.host=ideal"};
+
 scenario::ReadOptions with(const std::vector<std::string>& overrides) {
   scenario::ReadOptions options;
   options.overrides = overrides;
@@ -92,8 +94,8 @@ TEST_CASE(
 
 TEST_CASE("validate: no error where measured and predicted links are the same, and else the known error") {
   const Folder folder;
-  write_measured_run(folder / "same.json", kTwoSites, {}, {});
-  write_measured_run(folder / "slower.json", kTwoSites, {}, {"network_model.bandwidth_efficiency=0.5"});
+  write_measured_run(folder / "same.json", kTwoSites, kIdeal, {});
+  write_measured_run(folder / "slower.json", kTwoSites, kIdeal, {"network_model.bandwidth_efficiency=0.5"});
   Ran ran = program(folder, "validate same.json slower.json --output -");
   INFO(ran.err);
   REQUIRE(ran.exit_status == 0);
@@ -123,8 +125,8 @@ TEST_CASE("validate: no error where measured and predicted links are the same, a
 
 TEST_CASE("validate: an exceeded limit gives exit status 1, and the message names the limit and the run") {
   const Folder folder;
-  write_measured_run(folder / "same.json", kTwoSites, {}, {});
-  write_measured_run(folder / "slower.json", kTwoSites, {}, {"network_model.bandwidth_efficiency=0.5"});
+  write_measured_run(folder / "same.json", kTwoSites, kIdeal, {});
+  write_measured_run(folder / "slower.json", kTwoSites, kIdeal, {"network_model.bandwidth_efficiency=0.5"});
   const Ran worst = program(folder, "validate same.json slower.json --limit communication=0.4");
   CHECK(worst.exit_status == 1);
   CHECK(worst.err.find("worst error of communication: ") != std::string::npos);
@@ -218,7 +220,7 @@ TEST_CASE("a run whose sites worked in turn tells compute and bytes, and nothing
 
 TEST_CASE("validate refuses a run to which the network model was fitted") {
   const Folder folder;
-  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  write_measured_run(folder / "run.json", kTwoSites, kIdeal, {});
   const std::string id = json::parse(read_all(folder / "run.json"))["run"]["id"];
   write_all(folder / "fitted.toml",
             "[network_model]\nbandwidth_efficiency = 0.9\n[calibration]\nruns = [\"" + id + "\"]\n");
