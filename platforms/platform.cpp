@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 namespace fomoe::platforms {
 
@@ -49,6 +50,32 @@ std::string link_name(const Platform& platform, LinkChange::Link link, int from,
       return platform.shared_links[static_cast<std::size_t>(from)].name;
   }
   return "";
+}
+
+Platform with_store_as_site(Platform platform) {
+  // Stands for an unlimited rate, so that products and quotients of rates stay finite.
+  constexpr double kFastest_bytes_per_s = 1e18;
+  if (!platform.store) return platform;
+  const Store store = *std::exchange(platform.store, std::nullopt);
+  const int sites = platform.size();
+  const Paths between = std::exchange(platform.paths, Paths(sites + 1, platform.path(0, std::min(1, sites - 1))));
+  for (int from = 0; from < sites && !between.alike(); ++from) {
+    for (int to = 0; to < sites; ++to) {
+      if (from != to) platform.paths.set(from, to, between.at(from, to));
+    }
+  }
+  for (int site = 0; site < sites; ++site) {
+    platform.paths.set(site, sites, {store.latency_s});
+    platform.paths.set(sites, site, {store.latency_s});
+  }
+  platform.sites.push_back({"store", std::min(store.uplink_bytes_per_s, kFastest_bytes_per_s),
+                            std::min(store.downlink_bytes_per_s, kFastest_bytes_per_s)});
+  return platform;
+}
+
+const std::string& site_name(const Platform& platform, int site) {
+  static const std::string store = "store";
+  return site < platform.size() ? platform.sites[static_cast<std::size_t>(site)].name : store;
 }
 
 Platform first_sites(const Platform& all, int count) {
@@ -117,6 +144,7 @@ Platform with_gateways(Platform platform, int gateways) {
   for (std::size_t i = 0; i < many.changes.size(); ++i) {
     if (many.changes[i].link == LinkChange::Link::shared) many.changes[i] = platform.changes[i];
   }
+  many.store = platform.store;
   return many;
 }
 
@@ -127,6 +155,10 @@ Platform scaled_bandwidth(Platform platform, double efficiency) {
   }
   platform.paths.change_all([&](Path& path) { path.bandwidth_bytes_per_s *= efficiency; });
   for (SharedLink& link : platform.shared_links) link.bandwidth_bytes_per_s *= efficiency;
+  if (platform.store) {
+    platform.store->uplink_bytes_per_s *= efficiency;
+    platform.store->downlink_bytes_per_s *= efficiency;
+  }
   for (LinkChange& change : platform.changes) {
     if (change.bandwidth_bytes_per_s) *change.bandwidth_bytes_per_s *= efficiency;
   }

@@ -38,6 +38,18 @@ struct SharedSet {
   friend bool operator==(const SharedSet&, const SharedSet&) = default;
 };
 
+/// A store of objects, such as S3, to which sites upload and from which they download. It never trains.
+struct Store {
+  double uplink_bytes_per_s = kUnlimited;    // rate at which the store sends to all sites together
+  double downlink_bytes_per_s = kUnlimited;  // rate at which it receives from all sites together
+  double latency_s = 0;                      // one way, to each site and back
+  /// Whether it, or an aggregator beside it, combines what the sites upload, so that each site downloads one
+  /// result. Otherwise each site downloads what the others have uploaded.
+  bool aggregates = true;
+  /// Share of the values that a result of sparse payloads has; empty: all values that any site sent.
+  std::optional<double> result_share = {};
+};
+
 /// A change of a link's rate, or of a path's latency, at a moment of the run. A link of rate 0 is down.
 struct LinkChange {
   enum class Link { uplink, downlink, path, shared };
@@ -61,6 +73,7 @@ struct Platform {
   int measured_connections = 0;  // connections between two sites that reached the rates together; 0: unknown
   bool payload_rates = false;    // rates are those of TCP payload; otherwise headers take a part of them
   double packet_bytes = 1500;    // largest packet, with the headers of IP and TCP (MTU)
+  std::optional<Store> store = {};
   std::vector<Provenance> provenance = {};
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }
@@ -118,6 +131,13 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
 /// uplinks, downlinks, paths, connections and limits of each flow are multiplied by `gateways`, and so are
 /// their changes. The rates of links that several paths share stay.
 Platform with_gateways(Platform platform, int gateways);
+
+/// The network of the platform for executors: the store, if there is one, becomes one more site after all
+/// others, which is where the nodes of a traffic plan that have the kind `store` are.
+Platform with_store_as_site(Platform platform);
+
+/// The name of a site in reports, or of the store if the index is that of with_store_as_site().
+const std::string& site_name(const Platform& platform, int site);
 
 /// The platform with every rate multiplied by `efficiency`, the fraction of a raw link's rate that remains
 /// for payload.

@@ -37,6 +37,13 @@ inline double crossing_bytes(const costmodel::Plan& plan, costmodel::Pattern pat
   return 0;
 }
 
+/// Returns the bytes that sites send in one exchange of `bytes` bytes in which a store is nodes[0]: what comes
+/// from the store is sent by no site.
+inline double uploaded_bytes(const costmodel::Transfer& transfer, std::size_t nodes, double bytes) {
+  if (transfer.pattern != costmodel::Pattern::broadcast) return (static_cast<double>(nodes) - 1) * bytes;
+  return costmodel::through_store(transfer) ? bytes : 0;
+}
+
 /// Returns the bytes that a site sends in round `index`, by class, as the mean over the scenario's sites.
 inline costmodel::SentBytes sent_in_round(const costmodel::Plan& plan, int sites, std::int64_t index) {
   costmodel::SentBytes sent;
@@ -50,9 +57,12 @@ inline costmodel::SentBytes sent_in_round(const costmodel::Plan& plan, int sites
                            : payload.traffic == TrafficClass::expert_sync ? sent.expert_sync
                            : payload.traffic == TrafficClass::migration   ? sent.migration
                                                                           : sent.activations;
-        of_class +=
-            crossing_bytes(plan, transfer->pattern, exchange.nodes, static_cast<double>(payload.bytes())) /
-            sites;
+        const auto bytes = static_cast<double>(payload.bytes());
+        const auto first = static_cast<std::size_t>(exchange.nodes[0]);
+        const bool store = plan.nodes[first].kind == costmodel::NodeKind::store;
+        of_class += (store ? uploaded_bytes(*transfer, exchange.nodes.size(), bytes)
+                           : crossing_bytes(plan, transfer->pattern, exchange.nodes, bytes)) /
+                    sites;
       }
     }
   }

@@ -65,6 +65,15 @@ inline costmodel::Scenario every_axis_scenario(const std::string& method, int si
   return scenario;
 }
 
+/// The scenario with an exchange through a store that is no limit itself, `latency_s` away from each site.
+inline costmodel::Scenario through_store(costmodel::Scenario scenario, bool aggregates, double latency_s = 0) {
+  scenario.strategy.collective = costmodel::Collective::store;
+  scenario.platform.store.emplace();
+  scenario.platform.store->aggregates = aggregates;
+  scenario.platform.store->latency_s = latency_s;
+  return scenario;
+}
+
 /// Changes the path of each ordered pair of sites by itself, and the unused ones of a site to itself.
 template <class Change>
 void change_each_path(platforms::Platform& platform, const Change& change) {

@@ -95,6 +95,26 @@ void check_affinity(const Scenario& scenario, const Method& method) {
                    "routing_counts = \"routing.csv\"");
 }
 
+// A store is used where a method averages, once a round.
+void check_store(const Scenario& scenario, const Method& method) {
+  const Strategy& strategy = scenario.strategy;
+  if (strategy.collective != Collective::store) return;
+  if (!scenario.platform.store)
+    throw InputError("strategy.collective", "\"store\" without a store",
+                     "the table [platform.store], which describes the store and may be empty",
+                     "[platform.store]");
+  if (!method.through_store || (strategy.layerwise && has_axis(method, "layerwise")))
+    throw InputError("strategy.collective",
+                     "\"store\" with " + method.name + (method.through_store ? " and layerwise" : ""),
+                     "\"ring\" or \"direct\", or a method that averages everything at once (diloco, dept, "
+                     "fedavg, fomoe, local_adamw, local_sgd, sparse_loco)",
+                     "\"ring\"");
+  if (strategy.secure_aggregation)
+    throw InputError("strategy.secure_aggregation", "true with collective = \"store\"",
+                     "false, because masks are exchanged between all pairs of sites, not through a store",
+                     "false");
+}
+
 // A run can drop a lost site only if the other sites have copies of everything that it held.
 void check_policy(const Scenario& scenario, const Method& method) {
   if (!scenario.failures || scenario.failures->policy != FailurePolicy::drop) return;
@@ -199,6 +219,7 @@ void check(const Scenario& scenario) {
   check_each_site(scenario, [&](int site) { check_site_gpus(AtSite(scenario, site)); });
   check_overlapping(scenario, *method);
   check_compression(scenario, *method);
+  check_store(scenario, *method);
   check_buckets(scenario);
   check_rates(scenario);
   check_affinity(scenario, *method);

@@ -8,10 +8,14 @@ namespace fomoe::costmodel {
 OperationSeconds::OperationSeconds(const Scenario& scenario, const Plan& plan) : scenario_(scenario) {
   const Counts counts = counts_of(scenario);
   for (const Node& node : plan.nodes) {
-    const AtSite at(scenario, node.site);
-    times_.push_back(compute_times(at, counts, node.site, node.sequences));
-    if (scenario.variation.from_samples) at_site_.emplace_back(scenario, node.site);
-    compute_factors_.push_back(scenario.platform.sites[static_cast<std::size_t>(node.site)].compute_factor);
+    // What an aggregator beside a store computes counts as no time.
+    const bool store = node.kind == NodeKind::store;
+    const int site = store ? 0 : node.site;
+    const AtSite at(scenario, site);
+    times_.push_back(compute_times(at, counts, site, node.sequences));
+    if (scenario.variation.from_samples) at_site_.emplace_back(scenario, site);
+    compute_factors_.push_back(
+        store ? 0 : scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor);
   }
 }
 

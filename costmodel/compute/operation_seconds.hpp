@@ -26,7 +26,7 @@ class OperationSeconds {
   const Scenario& scenario_;
   std::vector<AtSite> at_site_;          // by node, if steps are drawn from the samples of its profile
   std::vector<ComputeTimes> times_;      // by node
-  std::vector<double> compute_factors_;  // compute_factor of the node's site, by node
+  std::vector<double> compute_factors_;  // compute_factor of the node's site, by node; 0: a store
 };
 
 }  // namespace fomoe::costmodel

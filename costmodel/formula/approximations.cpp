@@ -131,8 +131,13 @@ bool represents_sites(const PlanSummary& summary, bool links_differ, bool steps_
     }
     // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
     // later steps hide the transfer.
+    // Where each site downloads the objects of the others, it has most of them before the slowest site has
+    // uploaded its own.
+    const bool by_object = stage.between == Between::store && stage.objects[0].result_bytes == 0;
+    // The formula does not know which sites contribute to an object of a few.
+    if (links_differ && stage.between == Between::store && stage.objects[1].count > 0) return false;
     const bool drifts =
-        stage.between == Between::first_site || stage.hidden_steps > 0 || (pairs && downlinks_slower);
+        by_object || stage.between == Between::first_site || stage.hidden_steps > 0 || (pairs && downlinks_slower);
     if (steps_differ && (links_differ || drifts)) return false;
   }
   return true;

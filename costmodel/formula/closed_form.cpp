@@ -57,8 +57,10 @@ RunReport closed_form(const Scenario& scenario) {
     }
     row.exposed_communication_s = round.exposed_s;
     row.idle_s = round.slowest_compute_s + round.waiting_s - row.compute_s;
-    row.bytes_sent = row.bytes_received = plan.rounds * plan.sent.total();
+    row.bytes_sent = plan.rounds * plan.sent.total();
+    row.bytes_received = plan.rounds * plan.received_bytes();
   }
+  if (plan.store_requests() > 0) report.store = store_use(plan, scenario.sites());
   report.wall_clock_s = resolved.wall_clock_s();
   finish_report(report);
   report.bottleneck.link = slowest_port(effective_platform(scenario.platform, scenario.network));

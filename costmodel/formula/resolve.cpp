@@ -78,7 +78,9 @@ ResolvedValues values_of(const Scenario& scenario, const Resolved& resolved) {
     sum += site_cost(scenario, i, sites[known].load.gpus, resolved.plan.sent.total() * resolved.plan.rounds,
                      resolved.wall_clock_s(), compute_s * resolved.plan.rounds);
   }
-  return {scenario.prices ? sum.total() : kUnknown, scenario.power ? sum.joules / kJoulesPerKwh : kUnknown};
+  const double of_store =
+      scenario.prices ? store_price(scenario.prices->store, store_use(resolved.plan, scenario.sites())) : 0;
+  return {scenario.prices ? sum.total() + of_store : kUnknown, scenario.power ? sum.joules / kJoulesPerKwh : kUnknown};
 }
 
 }  // namespace

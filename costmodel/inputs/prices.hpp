@@ -26,10 +26,17 @@ struct SitePrices {
   std::vector<EgressTier> egress;
 };
 
+/// Prices of the platform's store.
+struct StorePrices {
+  double price_per_request = 0;  // of an object that is put or got
+  double price_per_byte = 0;     // of what sites download
+};
+
 struct Prices {
   std::string currency;           // "USD"
   std::string as_of;              // "2026-01-15"; empty if not stated
   std::vector<SitePrices> sites;  // in the order of the platform's sites
+  StorePrices store;
   std::vector<Provenance> provenance;
   bool of_all_sites = false;  // whether every site pays the same, whatever its name
 };

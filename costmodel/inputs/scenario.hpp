@@ -26,7 +26,9 @@ namespace fomoe::costmodel {
 struct Method;  // defined in costmodel/plan/method.hpp
 
 enum class PlacementKind { fixed, random, affinity };
-enum class Collective { ring, direct, hierarchical, recursive };
+/// ring, direct, recursive: see costmodel/plan/collective_steps.hpp; hierarchical: costmodel/compose/composition.hpp;
+/// store: sites upload to the store of the platform, and download from it.
+enum class Collective { ring, direct, hierarchical, recursive, store };
 enum class Granularity { flat, tensor };  // what one call of a collective sends: everything, or one tensor
 enum class RingOrder { given, best };     // order of the sites in a ring; best: see ring_order.hpp
 /// How the sites' parameters are combined after K local steps. nesterov, adam, yogi: an outer step on
@@ -57,7 +59,8 @@ constexpr auto enum_names(Collective) {
   return std::to_array<EnumName<Collective>>({{Collective::ring, "ring"},
                                               {Collective::direct, "direct"},
                                               {Collective::hierarchical, "hierarchical"},
-                                              {Collective::recursive, "recursive"}});
+                                              {Collective::recursive, "recursive"},
+                                              {Collective::store, "store"}});
 }
 constexpr auto enum_names(Granularity) {
   return std::to_array<EnumName<Granularity>>({{Granularity::flat, "flat"}, {Granularity::tensor, "tensor"}});

@@ -67,6 +67,7 @@ Method dept() {
       "other variants are diloco: GLOB averages everything, and TRIM has a model.vocabulary of one site's "
       "rows (an upper bound, since rows that only some sites have are averaged among fewer)";
   method.assumptions = "both tables of an untied embedding stay at their site, without outer state";
+  method.through_store = true;
   method.plan = plan;
   method.formula = formula;
   return method;

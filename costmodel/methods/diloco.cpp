@@ -68,6 +68,7 @@ Method diloco() {
   method.assumptions =
       "the pseudo-gradient of the whole model is one payload, sent after the last local step, unless "
       "layerwise is set";
+  method.through_store = true;
   method.plan = plan;
   method.formula = formula;
   return method;

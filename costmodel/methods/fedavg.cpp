@@ -4,9 +4,11 @@
 // sends S bytes up and receives S bytes down, where S is the size of the whole model:
 //   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M = 2(M−1)/M · S
 // A ring sends the same number of bytes. Here, however, all bytes pass through the first site's links:
-// (M−1)·S each way, one direction after the other.
+// (M−1)·S each way, one direction after the other. With collective = store, the server is beside the platform's
+// store instead, and each of the M sites sends S up and receives S.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
 
@@ -15,11 +17,17 @@ namespace {
 Plan plan(const Scenario& scenario) {
   const std::int64_t local_steps = scenario.strategy.local_steps;
   Plan plan = plan_of_rounds(scenario, local_steps);
-  const auto server = static_cast<NodeId>(plan.nodes.size());
-  plan.nodes.push_back({NodeKind::server, 0, 0});
-  plan.notes.push_back(
-      "fedavg: the server is at the first site; its copy of the model and its outer momentum, 8 B per "
-      "parameter, are not counted in the memory of that site's GPUs");
+  const bool in_store = scenario.strategy.collective == Collective::store;
+  const auto server = static_cast<NodeId>(plan.nodes.size()) - (in_store ? 1 : 0);
+  if (in_store) {
+    plan.notes.emplace_back("fedavg: the server is beside the store; its outer step counts as no time");
+  } else {
+    plan.nodes.push_back({NodeKind::server, 0, 0});
+    plan.notes.emplace_back(
+        "fedavg: the server is at the first site; its copy of the model and its outer momentum, 8 B per "
+        "parameter, are not counted in the memory of that site's GPUs");
+  }
+  const Collective collective = in_store ? Collective::direct : scenario.strategy.collective;
 
   // The hub is the first node of a reduce and of a broadcast.
   const auto exchange_of = [&](Content content) {
@@ -33,17 +41,38 @@ Plan plan(const Scenario& scenario) {
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
     round.ops.push_back({"pseudo-gradients to the server",
-                         Transfer{Pattern::reduce, scenario.strategy.collective, {up}},
+                         Transfer{Pattern::reduce, collective, {up}},
                          {0}});
     round.ops.push_back({"outer step of the server", Compute{Work::outer_step, {server}, 1, 1}, {1}});
     round.ops.push_back(
-        {"model to the workers", Transfer{Pattern::broadcast, scenario.strategy.collective, {down}}, {2}});
+        {"model to the workers", Transfer{Pattern::broadcast, collective, {down}}, {2}});
     return round;
   };
   return plan;
 }
 
-PlanSummary formula(const Axes& axes, const Fixed& fixed) { return through_first_site(axes, fixed); }
+PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  if (!(fixed.collective == Collective::store)) return through_first_site(axes, fixed);
+  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
+  summary.sent.dense = axes.bytes_per_element * fixed.dense_elements;
+  summary.sent.expert_sync = axes.bytes_per_element * fixed.expert_elements;
+  Stage stage;
+  stage.between = Between::store;
+  stage.set_objects(0, {summary.sent.total(), 1.0, axes.sites}, fixed.store);
+  stage.objects[0].result_bytes *= bytes_per_parameter(axes, fixed) / axes.bytes_per_element;
+  summary.add(stage);
+  return summary;
+}
+
+void check(const Scenario& scenario) {
+  if (scenario.strategy.collective != Collective::store || !scenario.platform.store ||
+      scenario.platform.store->aggregates)
+    return;
+  throw InputError("platform.store.aggregates", "false with fedavg",
+                   "true, because the server of fedavg combines what the sites upload, or method = \"diloco\", "
+                   "with which each site does so",
+                   "aggregates = true");
+}
 
 }  // namespace
 
@@ -63,6 +92,8 @@ Method fedavg() {
       "partial participation of sites; all-reduce instead of a server (Photon's other topologies): use "
       "diloco";
   method.assumptions = "the server is at the first site, and its copy of the model needs no GPU memory";
+  method.check = check;
+  method.through_store = true;
   method.plan = plan;
   method.formula = formula;
   return method;

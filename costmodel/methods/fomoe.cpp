@@ -13,11 +13,13 @@
 // and yogi, which have two moments.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/placement_affinity.hpp"
+#include "costmodel/plan/store.hpp"
 
 namespace fomoe::costmodel {
 
@@ -125,8 +127,12 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
   if (reshuffles(scenario) && (index + 1) % strategy.reshuffle_rounds == 0) {
     Op migrate;
     migrate.name = "migrate experts";
-    migrate.what = Transfer{Pattern::point_to_point, strategy.collective,
-                            migration_exchanges(scenario, groups, placement, placement_of(epoch + 1))};
+    std::vector<Exchange> moves = migration_exchanges(scenario, groups, placement, placement_of(epoch + 1));
+    if (strategy.collective == Collective::store) {
+      migrate.what = relayed_by_store(scenario.sites(), std::move(moves));  // the node after all workers
+    } else {
+      migrate.what = Transfer{Pattern::point_to_point, strategy.collective, std::move(moves)};
+    }
     migrate.after = synchronised;
     round.ops.push_back(std::move(migrate));
   }
@@ -164,6 +170,38 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
+/// Through a store, the dense part and the experts of each set of owners are objects of their own. They share a
+/// site's links, and an object that all have uploaded is downloaded while others are still uploaded.
+void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed, double element_bytes,
+                      double missing_bytes) {
+  const double sites = axes.sites, overlap = axes.expert_overlap;
+  if (overlap == sites) {
+    summary.add(averaging_stage(axes, fixed, element_bytes * (fixed.dense_elements + fixed.expert_elements)));
+    return;
+  }
+  // Experts of a fixed placement are held by overlap/gcd sets of owners for each site (placement.hpp). Other
+  // placements draw the sets: of N = C(M, O_e) sets, n experts use N·(1 − (1 − 1/N)^n).
+  double sets = overlap / static_cast<double>(std::gcd(std::llround(sites), std::llround(overlap)));
+  if (fixed.placement != PlacementKind::fixed) {
+    double all_sets = 1.0;
+    for (double i = 0.0; i < overlap; ++i) all_sets *= (sites - i) / (overlap - i);
+    const double experts = fixed.moe_layers * fixed.experts;
+    sets = all_sets * -std::expm1(experts * std::log1p(-1.0 / all_sets)) * overlap / sites;
+    summary.approximate = true;
+  }
+  const double held_bytes = element_bytes * fixed.expert_elements * overlap / sites;
+  Stage stage = averaging_stage(axes, fixed, element_bytes * fixed.dense_elements);
+  if (overlap > 1.0) stage.set_objects(1, {held_bytes / sets, sets, overlap}, fixed.store);
+  summary.add(stage);
+  if (fixed.placement != PlacementKind::random) return;
+  Stage migration;
+  migration.between = Between::store;
+  const double peers = sites - 1.0;
+  migration.set_objects(0, {missing_bytes / peers, peers, 2.0}, {});  // every pair of sites is a sender and a receiver
+  migration.times_per_round = 1.0 / axes.reshuffle_rounds;
+  summary.add(migration);
+}
+
 PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
   summary.outer_steps_per_round = outer_steps_of(fixed.outer_optimizer);
@@ -180,6 +218,10 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
   summary.sent.migration = migrations_per_round * missing_bytes;
 
+  if (fixed.collective == Collective::store) {
+    add_store_stages(summary, axes, fixed, contents * averaged_bytes, missing_bytes);
+    return summary;
+  }
   Stage synchronisation;
   synchronisation.latency_hops = averaging_hops(fixed, axes.sites);
   synchronisation.bytes = summary.sent.dense + summary.sent.expert_sync;
@@ -230,6 +272,7 @@ Method fomoe() {
   method.partial_experts = true;
   method.not_modelled = "a placement that follows routing while the run trains";
   method.assumptions = "experts of a layer are independent payloads; migrated experts have no AdamW moments";
+  method.through_store = true;
   method.plan = plan;
   method.formula = formula;
   return method;

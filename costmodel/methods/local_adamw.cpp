@@ -37,6 +37,7 @@ Method local_adamw() {
   method.source = "Cheng and Glasgow 2025, Local Adam; FoMoE paper, eq. sparse_bytes_cost (factor 3)";
   method.not_modelled = "moments that are averaged less often than parameters: use des_loc";
   method.assumptions = "parameters and both moments are one payload";
+  method.through_store = true;
   method.plan = plan;
   method.formula = formula;
   return method;

@@ -34,6 +34,7 @@ Method local_sgd() {
   method.source = "Stich 2018, Local SGD (arXiv 1805.09767)";
   method.not_modelled = "momentum of the averages (SlowMo)";
   method.assumptions = "every site averages in every round";
+  method.through_store = true;
   method.plan = plan;
   method.formula = formula;
   return method;

@@ -4,6 +4,7 @@
 // summed on the way: every site's payload goes to every other site, and a site's traffic grows with the
 // number of sites M. Each site sends B bytes per round, where S is the number of elements of the model:
 //   B = (M−1) · S · 64/4096 · (2 + 12)/8
+// Through a store, each site uploads once, and downloads the result or the payloads of the others (store.hpp).
 // `payload_dtype` and `compression` change these numbers; entropy-coded positions have 7.4 bits. The codebook
 // of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
@@ -19,13 +20,18 @@ Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, local_steps);
   Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
   RingOrders(scenario).apply(exchange.nodes);
+  const char* const name = "sparse pseudo-gradients to all sites";
+  // Payloads are not summed on the way, even if the scenario keeps every value.
+  const Op to_all = scenario.strategy.collective == Collective::store
+                        ? average_op(scenario, name, {exchange}, {0})
+                        : Op{name,
+                             Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}},
+                             {0}};
   plan.round = [=](std::int64_t index) {
     RoundPlan round;
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
-    round.ops.push_back({"sparse pseudo-gradients to all sites",
-                         Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}},
-                         {0}});
+    round.ops.push_back(to_all);
     round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, {1}));
     return round;
   };
@@ -52,8 +58,8 @@ Method sparse_loco() {
   method.source = "Sarfi et al. 2025, SparseLoCo (arXiv 2508.15706)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and error feedback
   method.usual_wire = top_k_format(ElementType::int2, 64.0 / 4096, 12);
-  method.not_modelled =
-      "entropy-coded positions; exchange through an object store, where each site uploads once";
+  method.through_store = true;
+  method.not_modelled = "peers that are chosen anew in each round";
   method.assumptions = "codebooks of the 2-bit values are too small to count";
   method.plan = plan;
   method.formula = formula;

@@ -42,6 +42,9 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.experts = static_cast<double>(shape.experts);
   fixed.active_experts = static_cast<double>(shape.active_experts);
   fixed.collective = {scenario.strategy.collective, static_cast<double>(scenario.strategy.regions)};
+  if (scenario.platform.store)
+    fixed.store = {scenario.platform.store->aggregates, scenario.strategy.wire,
+                   scenario.platform.store->result_share};
   fixed.secure_aggregation = scenario.strategy.secure_aggregation;
   fixed.placement = scenario.strategy.placement;
   fixed.outer_optimizer = scenario.strategy.outer_optimizer;

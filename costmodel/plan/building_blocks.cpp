@@ -8,6 +8,7 @@
 #include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/plan/ring_order.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "costmodel/plan/store.hpp"
 
 namespace fomoe::costmodel {
 
@@ -161,6 +162,8 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
     }
   }
   if (remainder > 0) plan.classes.push_back({1, remainder, true, [full](std::int64_t) { return full; }});
+  if (scenario.strategy.collective == Collective::store)
+    plan.nodes.push_back({NodeKind::store, scenario.sites(), 0});
   if (std::string note = ring_order_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
   if (std::string note = divided_ring_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
   if (std::string note = parameter_format_note(scenario.strategy); !note.empty())
@@ -250,6 +253,12 @@ Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchang
 
 Op average_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
               std::vector<OpId> after) {
+  if (scenario.strategy.collective == Collective::store) {
+    const auto store = static_cast<NodeId>(all_workers(scenario).size());  // see plan_of_rounds()
+    return {std::move(name),
+            average_through_store(scenario.platform.store.value(), store, std::move(exchanges)),
+            std::move(after)};
+  }
   Op op = all_reduce_op(scenario, std::move(name), std::move(exchanges), std::move(after));
   if (scenario.strategy.wire.sparse()) std::get<Transfer>(op.what).pattern = Pattern::all_to_all_broadcast;
   return op;

@@ -44,7 +44,7 @@ std::vector<NodeId> all_workers(const Scenario& scenario);
 /// A plan with nodes, groups, steps, rounds and round classes, but without operations. A round has
 /// `local_steps` steps; the last round has fewer if `local_steps` does not divide the number of steps. With
 /// `migration_period` T > 0, every T-th round migrates experts. The rounds of a class then have equal
-/// distributions, but are not identical.
+/// distributions, but are not identical. With collective = store, the last node is the store.
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period = 0);
 /// Optimiser steps of the round: `local_steps`, or fewer in the last one.
 std::int64_t steps_of_round(const Plan& plan, std::int64_t local_steps, std::int64_t index);
@@ -71,7 +71,7 @@ std::vector<Content> averaged_contents(OuterOptimizer optimizer);
 std::string outer_step_name(OuterOptimizer optimizer);
 
 /// Averages each exchange among its nodes, by an all-reduce with the scenario's collective. Sparse payloads
-/// do not add up; they go from every node to every other node.
+/// do not add up; they go from every node to every other node, unless a store aggregates (store.hpp).
 Op average_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
               std::vector<OpId> after);
 

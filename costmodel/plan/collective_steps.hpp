@@ -19,6 +19,13 @@
 //     all-reduce           step 0                sends chunk j of its copy to position j
 //                          step 1                sends its reduced chunk to all
 //     other patterns       one step: step 0 or step 1 of the all-reduce
+//   store, at position 0 of n ≥ 3: nothing is cut
+//     all-reduce           step 0                p > 0 sends its S to the store
+//                          step 1                the store sends the result to all
+//     all-to-all broadcast step 0                p > 0 sends its S to the store
+//                          step 1                the store sends each S to all but its origin, when it has it
+//     broadcast            step 0                position 1 sends S to the store
+//                          step 1                the store sends it to p > 1
 #pragma once
 #include <cstdlib>
 #include <stdexcept>
@@ -28,18 +35,23 @@
 namespace fomoe::costmodel {
 
 /// Position `from` sends the chunks [first, first + count) to position `to`. With `whole` it sends all of S,
-/// uncut; in an all-to-all broadcast that is the S of position `first`.
+/// uncut; in an all-to-all broadcast that is the S of position `first`. With `result` it sends what a store has
+/// made of all S.
 struct Sending {
   int from = 0, to = 0;
   bool whole = false;
   int first = 0, count = 0;
+  bool result = false;
 };
 
 class CollectiveSteps {
  public:
   /// Throws std::invalid_argument if recursive halving has a number of nodes that is no power of two.
   CollectiveSteps(Pattern pattern, Collective collective, int nodes)
-      : pattern_(pattern), n_(nodes), ring_(in_ring(pattern, collective)) {
+      : pattern_(pattern),
+        n_(nodes),
+        ring_(in_ring(pattern, collective)),
+        store_(through_store({pattern, collective, {}})) {
     halves_ = collective == Collective::recursive && has_chunks();
     while (halves_ && 1 << log_ < n_) ++log_;
     if (halves_ && 1 << log_ != n_)
@@ -55,6 +67,7 @@ class CollectiveSteps {
   [[nodiscard]] bool ring() const { return ring_; }
 
   [[nodiscard]] int count() const {
+    if (store_) return n_ < 3 ? 0 : 2;
     if (n_ < 2) return 0;
     const int parts = pattern_ == Pattern::all_reduce ? 2 : 1;
     return parts * (ring_ ? n_ - 1 : halves_ ? log_ : 1);
@@ -73,6 +86,7 @@ class CollectiveSteps {
   /// Calls `send(Sending)` for every message of step s, 0 ≤ s < count().
   template <class Send>
   void each(int s, const Send& send) const {
+    if (store_) return send_through_store(s == 0, send);
     if (halves_) {
       const bool halving = s < reducing();
       return send_halves(halving ? n_ >> (s + 1) : 1 << (s % log_), halving, send);
@@ -120,6 +134,17 @@ class CollectiveSteps {
       }
     }
   }
+  template <class Send>
+  void send_through_store(bool up, const Send& send) const {
+    for (int p = 1; p < n_; ++p) {
+      if (up && (p == 1 || pattern_ != Pattern::broadcast)) send(Sending{p, 0, true, p, 0});
+      if (!up && pattern_ == Pattern::all_reduce) send(Sending{0, p, false, 0, 0, true});
+      if (!up && pattern_ == Pattern::broadcast && p > 1) send(Sending{0, p, true, 1, 0});
+      for (int q = 1; !up && pattern_ == Pattern::all_to_all_broadcast && q < n_; ++q) {
+        if (p != q) send(Sending{0, p, true, q, 0});
+      }
+    }
+  }
   // Position p exchanges with q = p xor distance. When halving it sends the chunks of q's half, when doubling
   // those of its own half.
   template <class Send>
@@ -132,7 +157,7 @@ class CollectiveSteps {
 
   Pattern pattern_;
   int n_, log_ = 0;
-  bool ring_, halves_ = false;
+  bool ring_, store_, halves_ = false;
 };
 
 }  // namespace fomoe::costmodel

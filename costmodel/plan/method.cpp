@@ -24,11 +24,14 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   if (strategy.expert_overlap != effective_overlap(scenario) && strategy.expert_overlap != 0)
     notes.push_back(method.name + " keeps every expert at every site, so expert_overlap is ignored");
   for (const StrategyKey& key : kKeysOfSomeMethods) {
-    if (key.changed(strategy) && !has_axis(method, key.name))
+    const bool uses_store = method.through_store && strategy.collective == Collective::store;
+    if (key.changed(strategy) && !has_axis(method, key.name) && !(uses_store && key.name == "collective"))
       notes.push_back(method.name + " does not use " + std::string(key.name) + ", so its value is ignored");
   }
   if (strategy.parameter_dtype && !has_axis(method, "parameter_dtype"))
     notes.push_back(method.name + " sends no parameters, so parameter_dtype is ignored");
+  if (scenario.platform.store && strategy.collective != Collective::store)
+    notes.emplace_back("[platform.store] is only used with strategy.collective = \"store\"");
   if (strategy.dispatch_dtype && !has_axis(method, "dispatch_dtype"))
     notes.push_back(method.name + " does not use dispatch_dtype, so its value is ignored");
   return notes;

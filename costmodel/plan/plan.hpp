@@ -22,10 +22,12 @@ using NodeId = int;
 using GroupId = int;
 using OpId = int;
 
-enum class NodeKind { worker, server };
+/// worker: the GPUs of a site. server: a program at a site, beside its worker. store: the platform's store,
+/// which has no GPUs and is at no site.
+enum class NodeKind { worker, server, store };
 struct Node {
   NodeKind kind = NodeKind::worker;
-  int site = 0;
+  int site = 0;          // of a store: the number of sites, see platforms::with_store_as_site()
   double sequences = 0;  // sequences of the node in one optimiser step
 };
 
@@ -66,7 +68,10 @@ struct Payload {
   WireFormat format;
   std::int64_t elements = 0;  // elements of the chunk
   int chunk = 0, chunks = 1;
+  /// Format of what comes back from an all-reduce through a store, if it differs from `format`.
+  std::optional<WireFormat> result = {};
   [[nodiscard]] std::int64_t bytes() const { return format.bytes(elements); }
+  [[nodiscard]] std::int64_t result_bytes() const { return result.value_or(format).bytes(elements); }
 };
 
 enum class Pattern {
@@ -91,9 +96,17 @@ struct Exchange {
 struct Transfer {
   Pattern pattern = Pattern::all_reduce;
   Collective collective = Collective::ring;  // all_reduce, reduce_scatter, all_gather, all_to_all_broadcast;
-                                             // recursive: the first three, among 2ᵏ nodes
+                                             // recursive: the first three, among 2ᵏ nodes; store: see below
   std::vector<Exchange> exchanges;
 };
+
+/// Whether the transfer passes through a store, which is then nodes[0] of each exchange, and has no payload of
+/// its own: an all-reduce, an all-to-all broadcast, or a broadcast from nodes[1] to the nodes after it.
+inline bool through_store(const Transfer& transfer) {
+  return transfer.collective == Collective::store &&
+         (transfer.pattern == Pattern::all_reduce || transfer.pattern == Pattern::all_to_all_broadcast ||
+          transfer.pattern == Pattern::broadcast);
+}
 
 enum class Work {
   gradients,

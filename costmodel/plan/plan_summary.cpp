@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/plan/store.hpp"
+
 namespace fomoe::costmodel {
 
 double all_reduce_hops(const CollectiveShape& shape, double nodes) {
@@ -45,8 +47,44 @@ PlanSummary rounds_of(const Axes& axes, const Fixed& fixed, double steps_per_rou
   return summary;
 }
 
+void Stage::set_objects(std::size_t index, StoreObjects of, const StoreRules& rules) {
+  if (rules.aggregates) {
+    const WireFormat result = result_format(rules.payload, of.sites, rules.result_share);
+    of.result_bytes = of.bytes * result.bytes_per_element() / rules.payload.bytes_per_element();
+  }
+  objects[index] = of;
+  between = Between::store;
+  latency_hops = 2.0;
+  bytes = pair_bytes = 0.0;
+  for (const StoreObjects& each : objects) pair_bytes += each.uploaded() + each.downloaded();
+  bytes = pair_bytes;
+}
+
+namespace {
+
+template <class OfObjects>
+double of_mean_round(const std::vector<Stage>& stages, OfObjects of_objects) {
+  double sum = 0;
+  for (const Stage& stage : stages) {
+    for (const StoreObjects& each : stage.objects)
+      if (each.count > 0) sum += stage.times_per_round * (each.*of_objects)();
+  }
+  return sum;
+}
+
+}  // namespace
+
+double PlanSummary::uploaded_bytes() const { return of_mean_round(stages, &StoreObjects::uploaded); }
+double PlanSummary::downloaded_bytes() const { return of_mean_round(stages, &StoreObjects::downloaded); }
+double PlanSummary::store_requests() const { return of_mean_round(stages, &StoreObjects::requests); }
+double PlanSummary::received_bytes() const { return sent.total() - uploaded_bytes() + downloaded_bytes(); }
+
 Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes) {
   Stage stage;
+  if (fixed.collective == Collective::store) {
+    if (axes.sites > 1.0) stage.set_objects(0, {bytes, 1.0, axes.sites}, fixed.store);
+    return stage;
+  }
   stage.latency_hops = averaging_hops(fixed, axes.sites);
   stage.bytes = averaging_factor(fixed, axes.sites) * bytes;
   stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes;

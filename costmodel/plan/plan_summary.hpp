@@ -2,6 +2,7 @@
 // axes.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,13 @@ struct CollectiveShape {
   friend bool operator==(const CollectiveShape& a, Collective b) { return a.collective == b; }
 };
 
+/// How a store treats what the sites upload, see costmodel/plan/store.hpp.
+struct StoreRules {
+  bool aggregates = false;
+  WireFormat payload;
+  std::optional<double> result_share = {};
+};
+
 /// The quantities of a scenario that are the same in all rows of a sweep.
 struct Fixed {
   double dense_elements = 0;   // includes the whole router with skip-token
@@ -44,6 +52,7 @@ struct Fixed {
   double sequence_length = 0;
   double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
   CollectiveShape collective;
+  StoreRules store;
   PlacementKind placement = PlacementKind::fixed;
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   double migrated_contents = 1;  // content sent per migrated expert ÷ its parameters; > 1 with outer state
@@ -98,6 +107,20 @@ enum class Between {
   ring,        // each site and the next one in the ring
   pairs,       // all pairs of sites at the same time
   first_site,  // the first site and each other one
+  store,       // each site and the store; the stage has objects
+};
+
+/// Objects of a store, of equal size (costmodel/plan/store.hpp): each site uploads `count` of them, and each of
+/// them, or its result, has `sites` contributors.
+struct StoreObjects {
+  double bytes = 0, count = 0, sites = 0;
+  double result_bytes = 0;  // 0: each site downloads the objects of the others
+  [[nodiscard]] double uploaded() const { return count * bytes; }
+  [[nodiscard]] double downloaded() const {
+    return count * (result_bytes > 0 ? result_bytes : (sites - 1.0) * bytes);
+  }
+  /// Puts and gets of one site.
+  [[nodiscard]] double requests() const { return count * (result_bytes > 0 ? 2.0 : sites); }
 };
 
 /// Transfers that run at the same time. The stages of a summary run one after the other.
@@ -126,6 +149,11 @@ struct Stage {
   bool hidden_unequally = false;
   double layers_between = 0;  // above 0 if hidden_unequally
   double share_of_pass = 1;   // share of a site's batch in the pass of these layers
+  std::array<StoreObjects, 2> objects = {};  // if between == store
+
+  /// Sets objects[index], whose results follow from the rules. The latencies and bytes of the stage are then
+  /// those of an upload and a download.
+  void set_objects(std::size_t index, StoreObjects of, const StoreRules& rules);
 };
 
 struct PlanSummary {
@@ -147,6 +175,12 @@ struct PlanSummary {
   bool uneven_ports = false;
 
   void add(Stage stage) { stages.push_back(std::move(stage)); }
+
+  // Of a site in the mean round.
+  [[nodiscard]] double received_bytes() const;
+  [[nodiscard]] double uploaded_bytes() const;    // to a store
+  [[nodiscard]] double downloaded_bytes() const;  // from a store
+  [[nodiscard]] double store_requests() const;    // puts and gets
 };
 
 // --- formulas that methods share ------------------------------------------------------------------------
@@ -168,7 +202,9 @@ double all_reduce_pair_factor(const CollectiveShape& shape, double nodes);
 // payloads do not add up, because each site keeps values at different positions. Each site therefore sends
 // its whole payload to all other sites. That is n−1 times the payload of one site, in n−1 hops round the ring
 // or in 1 hop directly.
+// Through a store, each site sends its payload once.
 inline double averaging_factor(const Fixed& fixed, double nodes) {
+  if (fixed.collective == Collective::store) return std::min(nodes - 1.0, 1.0);
   return fixed.sparse_payloads ? (nodes - 1.0) : all_reduce_factor(nodes);
 }
 inline double averaging_hops(const Fixed& fixed, double nodes) {
@@ -236,7 +272,7 @@ inline double share_of_pass(const Axes& axes, const Fixed& fixed) {
   return std::min(fixed.sequences_per_pass_and_gpu * axes.gpus_per_site / sequences, 1.0);
 }
 
-/// One transfer in which all sites average `bytes` bytes.
+/// One transfer in which all sites average `bytes` bytes, of one object if it is through a store.
 Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes);
 
 /// All sites average the dense elements and all experts once a round. Each element has `bytes` bytes, which

@@ -68,12 +68,19 @@ struct Interval95 {
 struct Cost {
   std::string currency;
   std::string as_of;      // date of the prices
-  double cost_total = 0;  // sum of the four costs below
+  double cost_total = 0;  // sum of the costs below
   double gpu_cost = 0;
   double egress_cost = 0;
   double port_cost = 0;
   double energy_cost = 0;
+  double store_cost = 0;             // requests and egress of the platform's store
   std::optional<double> energy_kwh;  // empty if the scenario does not state power
+};
+
+/// What passes through the platform's store in the whole run.
+struct StoreUse {
+  double bytes_received = 0, bytes_sent = 0;  // by the store
+  double requests = 0;                        // objects that are put and got
 };
 
 /// What published runs say of the loss, in points of 1 % above tuned data-parallel training of the same model
@@ -148,6 +155,7 @@ struct RunReport {
   std::optional<RunEfficiency> efficiency;
   Bottleneck bottleneck;
   std::vector<CriticalStep> critical_path;  // of one round; empty if no rounds were executed
+  std::optional<StoreUse> store;            // if sites exchange through a store
   std::optional<Cost> cost;                 // if the scenario has prices or power
   std::optional<Quality> quality;           // if the scenario has a quality model
   std::optional<Goodput> goodput;           // if the scenario has failures

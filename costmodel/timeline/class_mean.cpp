@@ -33,22 +33,23 @@ struct SiteSpans {
   }
 };
 
-// Spans of each site in the rounds at the positions [first, last).
+// Spans of each site in the rounds at the positions [first, last). A store is at no site.
 std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const Timeline& timeline,
                                      std::size_t first, std::size_t last) {
   std::vector<SiteSpans> spans(sites);
   const auto site_of = [&](std::int32_t node) -> SiteSpans& {
     return spans[static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(node)].site)];
   };
-  const auto measured = [&](std::int64_t round) {
-    return round >= static_cast<std::int64_t>(first) && round < static_cast<std::int64_t>(last);
+  const auto measured = [&](std::int32_t node, std::int64_t round) {
+    return plan.nodes[static_cast<std::size_t>(node)].kind != NodeKind::store &&
+           round >= static_cast<std::int64_t>(first) && round < static_cast<std::int64_t>(last);
   };
   for (const Interval& interval : timeline.intervals) {
-    if (!measured(interval.round) || interval.activity != Activity::compute) continue;
+    if (!measured(interval.node, interval.round) || interval.activity != Activity::compute) continue;
     site_of(interval.node).computing.push_back({interval.start_s, interval.end_s});
   }
   for (const FlowSpan& flow : timeline.flows) {
-    if (!measured(flow.round)) continue;
+    if (!measured(flow.node, flow.round)) continue;
     site_of(flow.node).transferring.push_back({flow.start_s, flow.end_s});
   }
   return spans;
@@ -70,13 +71,13 @@ std::vector<double> workers_done_s(const Plan& plan, std::size_t sites, const Ti
 }
 
 // Seconds in which transfers of a round were waiting or in flight at any node, by position. Rounds of
-// different nodes may overlap in time; the transfers of each round are counted separately. A server is always
-// ready for the workers' payloads, so only the workers' waiting counts.
+// different nodes may overlap in time; the transfers of each round are counted separately. A server or a store
+// is always ready for the workers' payloads, so only the workers' waiting counts.
 std::vector<double> communication_by_round(const Plan& plan, const Timeline& timeline) {
   std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → span over all nodes
   for (const Interval& interval : timeline.intervals) {
     if (interval.activity != Activity::transfer) continue;
-    if (plan.nodes[static_cast<std::size_t>(interval.node)].kind == NodeKind::server) continue;
+    if (plan.nodes[static_cast<std::size_t>(interval.node)].kind != NodeKind::worker) continue;
     auto [it, inserted] =
         operations.try_emplace({interval.round, interval.op}, interval.start_s, interval.end_s);
     if (!inserted)

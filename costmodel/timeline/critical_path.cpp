@@ -76,6 +76,7 @@ class Walk {
 
 std::vector<CriticalStep> critical_path(const Plan& plan, const std::vector<SiteReport>& sites,
                                         const Timeline& timeline, std::size_t position) {
+  static const std::string kStore = "store";
   const Walk walk(plan, timeline);
   // The last end of a round before its own, which need not be that of the round before it (end_of()).
   double begin_s = 0;
@@ -88,14 +89,16 @@ std::vector<CriticalStep> critical_path(const Plan& plan, const std::vector<Site
   for (const Interval* at = walk.last_of_round(position);
        at != nullptr && at->end_s > begin_s && seen.insert(at).second;) {
     const Interval* from = walk.beginning(at);
-    const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(from->node)].site);
+    const Node& node = plan.nodes[static_cast<std::size_t>(from->node)];
+    const std::string& place =
+        node.kind == NodeKind::store ? kStore : sites[static_cast<std::size_t>(node.site)].name;
     const double seconds = at->end_s - std::max(begin_s, from->start_s);
     const bool transfer = at->activity == Activity::transfer;
     const std::string& name = walk.name_of(at);
-    if (!steps.empty() && steps.back().what == name && steps.back().site == sites[site].name) {
+    if (!steps.empty() && steps.back().what == name && steps.back().site == place) {
       steps.back().seconds += seconds;
     } else if (seconds > 0) {
-      steps.push_back({name, sites[site].name, transfer, seconds});
+      steps.push_back({name, place, transfer, seconds});
     }
     at = walk.before(from);
   }

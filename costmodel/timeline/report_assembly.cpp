@@ -15,6 +15,7 @@
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "costmodel/plan/store.hpp"
 #include "costmodel/timeline/attendance_report.hpp"
 #include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/critical_path.hpp"
@@ -191,8 +192,11 @@ class Totals {
                 to = plan_.nodes[static_cast<std::size_t>(nodes.second)].site;
       if (from == to) continue;  // stays inside the site
       const double bytes = mean_bytes * count;
-      report_.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
-      report_.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
+      // A store is behind the last site.
+      const auto sender = static_cast<std::size_t>(from), receiver = static_cast<std::size_t>(to);
+      (sender < report_.sites.size() ? report_.sites[sender].bytes_sent : report_.store->bytes_sent) += bytes;
+      (receiver < report_.sites.size() ? report_.sites[receiver].bytes_received
+                                       : report_.store->bytes_received) += bytes;
       per_round_.add(from, to, bytes / rounds);
     }
   }
@@ -221,7 +225,9 @@ class Totals {
     for (SiteReport& site : report_.sites)
       site.idle_s = std::max(0.0, report_.round.duration_s - site.compute_s - site.exposed_communication_s);
     finish_report(report_);
-    find_busiest_link(report_, effective_platform(scenario.platform, scenario.network), per_round_);
+    find_busiest_link(
+        report_,
+        effective_platform(platforms::with_store_as_site(scenario.platform), scenario.network), per_round_);
     add_cost(report_, scenario);
     add_quality(report_, scenario);
     add_goodput(report_, scenario);
@@ -239,6 +245,13 @@ RunReport new_report(const Scenario& scenario, const Plan& plan) {
   RunReport report = report_frame(scenario, counts_of(scenario), plan.steps);
   report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
   report.round.count = plan.rounds;
+  const bool store = std::any_of(plan.nodes.begin(), plan.nodes.end(),
+                                 [](const Node& node) { return node.kind == NodeKind::store; });
+  if (!store) return report;
+  report.store.emplace();
+  for (const RoundClass& kind : plan.classes)
+    report.store->requests +=
+        static_cast<double>(kind.count) * store_requests(plan.nodes, plan.round(kind.round_at(0)));
   return report;
 }
 

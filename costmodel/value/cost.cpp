@@ -72,7 +72,8 @@ void add_cost(RunReport& report, const Scenario& scenario) {
   cost.egress_cost = sum.egress;
   cost.port_cost = sum.ports;
   cost.energy_cost = sum.energy;
-  cost.cost_total = sum.total();
+  if (scenario.prices && report.store) cost.store_cost = store_price(scenario.prices->store, *report.store);
+  cost.cost_total = sum.total() + cost.store_cost;
   if (scenario.prices) {
     cost.currency = scenario.prices->currency;
     cost.as_of = scenario.prices->as_of;
@@ -82,7 +83,9 @@ void add_cost(RunReport& report, const Scenario& scenario) {
         {"cost", Origin::computed,
          gpus_text(scenario) +
              " for the whole wall clock; egress of all bytes that a site sends, in monthly tiers; ports for "
-             "whole months. Storage, interruptions of spot GPUs and staff are not included"});
+             "whole months. " +
+             (report.store ? "Requests to the store, and what it sends, at its prices. " : "") +
+             "Storage, interruptions of spot GPUs and staff are not included"});
   }
   if (scenario.power) {
     cost.energy_kwh = sum.joules / kJoulesPerKwh;

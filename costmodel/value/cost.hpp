@@ -2,6 +2,7 @@
 #pragma once
 #include "costmodel/inputs/prices.hpp"
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/report/run_report.hpp"
 
 namespace fomoe::costmodel {
@@ -33,6 +34,17 @@ struct SiteCost {
 /// part is 0 if the scenario has no prices, or no power.
 SiteCost site_cost(const Scenario& scenario, int site, double gpus, double sent_bytes, double duration_s,
                    double busy_s);
+
+/// What passes through a store in a whole run of `sites` sites.
+inline StoreUse store_use(const PlanSummary& plan, double sites) {
+  const double all = sites * plan.rounds;
+  return {all * plan.uploaded_bytes(), all * plan.downloaded_bytes(), all * plan.store_requests()};
+}
+
+/// What the store costs.
+inline double store_price(const StorePrices& prices, const StoreUse& use) {
+  return prices.price_per_request * use.requests + prices.price_per_byte * use.bytes_sent;
+}
 
 /// GPUs of all sites that the method uses. They are billed and draw power, whether they compute or wait.
 int all_gpus(const Scenario& scenario);

@@ -111,6 +111,7 @@ std::string cost_table(const costmodel::RunReport& report) {
     row("  egress", cost.egress_cost);
     row("  ports", cost.port_cost);
     row("  electricity", cost.energy_cost);
+    if (report.store) row("  store", cost.store_cost);
   }
   if (cost.energy_kwh) rows.push_back({"energy", fmt::format("{:.4g} kWh", *cost.energy_kwh), ""});
   return aligned(rows) + '\n';

@@ -193,6 +193,7 @@ class SpaceBuilder {
     const auto has = [&](const char* name) { return costmodel::has_axis(method, name); };
     if (has("collective")) {
       std::vector<std::string> known = {"ring", "direct", "recursive"};
+      if (base_.platform.store && method.through_store) known.emplace_back("store");
       if (base_.strategy.regions > 1) known.emplace_back("hierarchical");
       add(axes, words("strategy.collective", known));
     }

@@ -37,7 +37,11 @@ Json prices_json(const costmodel::Prices& prices, const platforms::Platform& pla
                      {"energy_price_per_joule", site.energy_price_per_joule},
                      {"egress", tiers}});
   }
-  return {{"currency", prices.currency}, {"as_of", prices.as_of}, {"sites", sites}};
+  Json json = {{"currency", prices.currency}, {"as_of", prices.as_of}, {"sites", sites}};
+  if (platform.store)
+    json["store"] = {{"price_per_request", prices.store.price_per_request},
+                     {"price_per_byte", prices.store.price_per_byte}};
+  return json;
 }
 
 Json quality_json(const costmodel::QualityModel& model) {
@@ -63,6 +67,7 @@ Json cost_json(const costmodel::Cost& cost) {
             {"cost_total", cost.cost_total},   {"gpu_cost", cost.gpu_cost},
             {"egress_cost", cost.egress_cost}, {"port_cost", cost.port_cost},
             {"energy_cost", cost.energy_cost}};
+    if (cost.store_cost != 0) json["store_cost"] = cost.store_cost;
   }
   if (cost.energy_kwh) json["energy_kwh"] = *cost.energy_kwh;
   return json;
@@ -134,6 +139,10 @@ Json loss_json(const costmodel::LossEstimate& estimate) {
 }
 
 void add_cost_and_quality(Json& json, const costmodel::RunReport& report) {
+  if (report.store)
+    json["store"] = {{"bytes_received", report.store->bytes_received},
+                     {"bytes_sent", report.store->bytes_sent},
+                     {"requests", report.store->requests}};
   if (report.cost) json["cost"] = cost_json(*report.cost);
   if (report.quality) json["quality"] = answered_quality_json(report);
 }

@@ -158,6 +158,15 @@ Json platform_json(const platforms::Platform& platform) {
     json["shared_links"].push_back({{"name", link.name},
                                     {"bandwidth_bytes_per_s", link.bandwidth_bytes_per_s},
                                     {"per_flow", link.per_flow}});
+  if (platform.store) {
+    Json store = {{"latency_s", platform.store->latency_s}, {"aggregates", platform.store->aggregates}};
+    if (std::isfinite(platform.store->uplink_bytes_per_s))
+      store["uplink_bytes_per_s"] = platform.store->uplink_bytes_per_s;
+    if (std::isfinite(platform.store->downlink_bytes_per_s))
+      store["downlink_bytes_per_s"] = platform.store->downlink_bytes_per_s;
+    if (platform.store->result_share) store["result_share"] = *platform.store->result_share;
+    json["store"] = std::move(store);
+  }
   if (!platform.changes.empty()) json["changes"] = platform.changes.size();
   return json;
 }

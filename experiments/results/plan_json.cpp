@@ -34,6 +34,7 @@ Json payload_json(const Payload& payload) {
   if (!payload.groups.empty()) json["groups"] = payload.groups;
   json["elements"] = payload.elements;
   json["format"] = format_json(payload.format);
+  if (payload.result) json["result"] = format_json(*payload.result);
   if (payload.chunks != 1) {
     json["chunk"] = payload.chunk;
     json["chunks"] = payload.chunks;

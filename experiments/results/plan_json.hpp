@@ -14,7 +14,7 @@ std::string plan_json(const costmodel::Plan& plan, const std::vector<std::vector
 
 /// Throws FileError. The plan contains only the rounds that the file describes. In a class of identical
 /// rounds, the last of these stands for all further rounds. For other classes, RoundClass::known is their
-/// number.
-costmodel::Plan read_plan(const std::string& path, int sites);
+/// number. Nodes of the kind store need a platform that has one.
+costmodel::Plan read_plan(const std::string& path, int sites, bool store = false);
 
 }  // namespace fomoe::scenario

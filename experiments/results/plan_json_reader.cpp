@@ -27,8 +27,8 @@ constexpr std::int64_t kFewestOverlapping = 5;
 
 class PlanReader {
  public:
-  PlanReader(const std::string& path, int sites)
-      : path_(path), sites_(sites), json_(read_json_file(path, kPlan)) {}
+  PlanReader(const std::string& path, int sites, bool store)
+      : path_(path), sites_(sites), store_(store), json_(read_json_file(path, kPlan)) {}
 
   Plan read() {
     const JsonObject top =
@@ -88,10 +88,15 @@ class PlanReader {
         top.refuse("nodes", "more nodes", fmt::format("at most {} nodes", kMostNodes));
       Node node;
       node.kind = choice(reader, "kind", NodeKind::worker, false);
+      const bool store = node.kind == NodeKind::store;
+      if (store && !store_)
+        reader.refuse("kind", "\"store\"", "\"worker\" or \"server\", or a scenario with [platform.store]");
+      const int first = store ? sites_ : 0, last = store ? sites_ : sites_ - 1;
       const std::string expected =
-          fmt::format("a site of the scenario's platform, a whole number from 0 to {}", sites_ - 1);
+          store ? fmt::format("{}, the number of sites, for a store", sites_)
+                : fmt::format("a site of the scenario's platform, a whole number from 0 to {}", last);
       const Json& site = reader.at("site", expected);
-      if (!site.is_number_integer() || site < 0 || site >= sites_)
+      if (!site.is_number_integer() || site < first || site > last)
         reader.refuse_value("site", site, expected);
       node.site = site.get<int>();
       if (reader.has("sequences"))
@@ -143,9 +148,10 @@ class PlanReader {
     return ids;
   }
 
-  [[nodiscard]] WireFormat format(const JsonObject& payload, const std::string& where) const {
+  [[nodiscard]] WireFormat format(const JsonObject& payload, const std::string& key,
+                                  const std::string& where) const {
     const JsonObject reader =
-        object(payload.at("format", "an object"), where + ".format",
+        object(payload.at(key, "an object"), where + "." + key,
                {"type", "kept_share", "index_bits", "entropy_coded", "block_elements", "scale_bits"});
     WireFormat format;
     format.type = choice(reader, "type", ElementType::bf16, true);
@@ -164,7 +170,8 @@ class PlanReader {
 
   [[nodiscard]] Payload payload(const Json& json, const std::string& where) const {
     const JsonObject reader = object(
-        json, where, {"content", "traffic", "groups", "bytes", "elements", "format", "chunk", "chunks"});
+        json, where,
+        {"content", "traffic", "groups", "bytes", "elements", "format", "result", "chunk", "chunks"});
     Payload payload;
     payload.content = choice(reader, "content", Content::parameter, false);
     payload.traffic = choice(reader, "traffic", TrafficClass::dense, false);
@@ -178,7 +185,8 @@ class PlanReader {
     }
     if (!reader.has("elements")) reader.refuse("bytes", "nothing", "bytes, or elements with format");
     payload.elements = reader.count("elements", 0, kMostElements);
-    payload.format = format(reader, where);
+    payload.format = format(reader, "format", where);
+    if (reader.has("result")) payload.result = format(reader, "result", where);
     if (reader.has("groups")) {
       const auto last = static_cast<std::int64_t>(plan_.groups.size()) - 1;
       for (const std::int64_t id : reader.counts(
@@ -203,6 +211,14 @@ class PlanReader {
       if (transfer.pattern == Pattern::point_to_point && exchange.nodes.size() != 2)
         inner.refuse("nodes", fmt::format("{} nodes", exchange.nodes.size()),
                      "the sender and the receiver of point_to_point");
+      if (transfer.collective == Collective::store && !costmodel::through_store(transfer))
+        reader.refuse("collective", "\"store\"",
+                      "another collective, because only all_reduce, all_to_all_broadcast and broadcast pass "
+                      "through a store");
+      if (costmodel::through_store(transfer) &&
+          (exchange.nodes.empty() ||
+           plan_.nodes[static_cast<std::size_t>(exchange.nodes[0])].kind != NodeKind::store))
+        inner.refuse("nodes", "another first node", "the store first, with the collective store");
       const bool halves = transfer.pattern == Pattern::all_reduce ||
                           transfer.pattern == Pattern::reduce_scatter ||
                           transfer.pattern == Pattern::all_gather;
@@ -364,6 +380,7 @@ class PlanReader {
 
   const std::string& path_;
   int sites_;
+  bool store_;
   Json json_;
   Plan plan_;
   std::map<std::int64_t, std::shared_ptr<const RoundPlan>> rounds_;
@@ -372,6 +389,8 @@ class PlanReader {
 
 }  // namespace
 
-costmodel::Plan read_plan(const std::string& path, int sites) { return PlanReader(path, sites).read(); }
+costmodel::Plan read_plan(const std::string& path, int sites, bool store) {
+  return PlanReader(path, sites, store).read();
+}
 
 }  // namespace fomoe::scenario

@@ -15,7 +15,7 @@ using Names = std::vector<std::pair<Value, std::string>>;
 
 inline const Names<costmodel::NodeKind>& names_of(costmodel::NodeKind) {
   using enum costmodel::NodeKind;
-  static const Names<costmodel::NodeKind> names = {{worker, "worker"}, {server, "server"}};
+  static const Names<costmodel::NodeKind> names = {{worker, "worker"}, {server, "server"}, {store, "store"}};
   return names;
 }
 inline const Names<costmodel::Content>& names_of(costmodel::Content) {

@@ -26,7 +26,7 @@ Json to_json(const costmodel::RoundTimeline& timeline, const costmodel::Plan& pl
   Json nodes = Json::array(), spans = Json::array();
   for (std::size_t node = 0; node + static_cast<std::size_t>(timeline.left_out_nodes) < plan.nodes.size();
        ++node) {
-    const std::string& site = platform.sites[static_cast<std::size_t>(plan.nodes[node].site)].name;
+    const std::string& site = platforms::site_name(platform, plan.nodes[node].site);
     nodes.push_back(plan.nodes[node].kind == costmodel::NodeKind::server ? "server at " + site : site);
   }
   for (const costmodel::RoundSpan& span : timeline.spans)

@@ -23,7 +23,7 @@ std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& p
   for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
     const int process = static_cast<int>(node);
     events.push_back(metadata("process_name", process, 0,
-                              platform.sites[static_cast<std::size_t>(plan.nodes[node].site)].name));
+                              platforms::site_name(platform, plan.nodes[node].site)));
     events.push_back(metadata("thread_name", process, kComputeThread, "compute"));
     events.push_back(metadata("thread_name", process, kFlowThread, "bytes under way"));
   }

@@ -1,8 +1,10 @@
 #include "sim/executor/lowering.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "costmodel/plan/collective_steps.hpp"
 
@@ -11,6 +13,7 @@ namespace fomoe::sim {
 using costmodel::CollectiveSteps;
 using costmodel::Exchange;
 using costmodel::NodeId;
+using costmodel::Pattern;
 using costmodel::Payload;
 using costmodel::RingModel;
 using costmodel::Sending;
@@ -22,6 +25,7 @@ namespace {
 struct Piece {
   std::int64_t whole = 0;            // S, bytes of the payload
   std::vector<std::int64_t> chunks;  // bytes of the chunks of S, one per node
+  std::int64_t result = 0;           // bytes of what a store makes of all S
 };
 
 /// The nodes and the sizes of an exchange. Exchanges of equal payloads share their pieces, to save memory.
@@ -34,12 +38,13 @@ Piece whole_exchange(const Exchange& exchange) {
   const int n = static_cast<int>(exchange.nodes.size());
   Piece piece{exchange.bytes(), {}};
   for (int c = 0; c < n; ++c) piece.chunks.push_back(costmodel::chunk_bytes(exchange, n, c));
+  for (const Payload& payload : exchange.payloads) piece.result += payload.result_bytes();
   return piece;
 }
 
 void add_pieces(const Payload& payload, int nodes, const costmodel::Pieces& cut, std::vector<Piece>& pieces) {
   for (const std::int64_t elements : cut(payload)) {
-    Piece piece{payload.format.bytes(elements), {}};
+    Piece piece{payload.format.bytes(elements), {}, payload.result.value_or(payload.format).bytes(elements)};
     for (int c = 0; c < nodes; ++c)
       piece.chunks.push_back(payload.format.bytes(costmodel::chunk_elements(elements, nodes, c)));
     pieces.push_back(std::move(piece));
@@ -50,7 +55,7 @@ bool same_sizes(const Exchange& a, const Exchange& b) {
   return a.nodes.size() == b.nodes.size() &&
          std::equal(a.payloads.begin(), a.payloads.end(), b.payloads.begin(), b.payloads.end(),
                     [](const Payload& x, const Payload& y) {
-                      return x.elements == y.elements && x.format == y.format;
+                      return x.elements == y.elements && x.format == y.format && x.result == y.result;
                     });
 }
 
@@ -82,7 +87,7 @@ template <class Flow>
 void add_step(const CollectiveSteps& steps, const Split& exchange, const Piece& piece, int s,
               const Flow& flow) {
   steps.each(s, [&](const Sending& sent) {
-    std::int64_t bytes = sent.whole ? piece.whole : 0;
+    std::int64_t bytes = sent.whole ? piece.whole : sent.result ? piece.result : 0;
     for (int c = sent.first; c < sent.first + sent.count; ++c)
       bytes += piece.chunks[static_cast<std::size_t>(c)];
     flow(exchange.nodes[static_cast<std::size_t>(sent.from)],
@@ -147,6 +152,39 @@ Channel channel_of(const Transfer& transfer, std::span<const Split> exchanges, b
   return channel;
 }
 
+/// The channels of a transfer through a store: one for each object, so that an object goes on when all who
+/// contribute to it have uploaded it, whatever becomes of others. What the same nodes exchange is one object.
+std::vector<Channel> store_channels(const Transfer& transfer, std::span<const Split> exchanges, bool bundle,
+                                    PairSums& sums) {
+  // The payload of each contributor is an object of its own: a broadcast from it to the others.
+  const bool each_alone = transfer.pattern == Pattern::all_to_all_broadcast;
+  const Transfer of_object{each_alone ? Pattern::broadcast : transfer.pattern, transfer.collective, {}};
+  std::map<std::vector<NodeId>, std::vector<Split>> objects;
+  std::vector<Channel> channels;
+  const auto add = [&](std::vector<NodeId> nodes, const Split& exchange) {
+    if (bundle) {
+      objects[std::move(nodes)].push_back(exchange);
+    } else {
+      const Split alone{nodes, exchange.pieces};
+      channels.push_back(channel_of(of_object, {&alone, 1}, false, sums));
+    }
+  };
+  for (const Split& exchange : exchanges) {
+    std::vector<NodeId> nodes(exchange.nodes.begin(), exchange.nodes.end());
+    if (!each_alone) add(nodes, exchange);
+    for (std::size_t p = 1; each_alone && p < nodes.size(); ++p) {
+      std::vector<NodeId> from_p = nodes;
+      std::swap(from_p[1], from_p[p]);
+      add(std::move(from_p), exchange);
+    }
+  }
+  for (auto& [nodes, parts] : objects) {
+    for (Split& part : parts) part.nodes = nodes;
+    channels.push_back(channel_of(of_object, parts, false, sums));
+  }
+  return channels;
+}
+
 }  // namespace
 
 std::vector<Channel> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
@@ -154,6 +192,7 @@ std::vector<Channel> lower(const Transfer& transfer, int nodes, const LoweringOp
   const bool fluid = options.ring_model == RingModel::fluid &&
                      CollectiveSteps::in_ring(transfer.pattern, transfer.collective);
   PairSums sums(nodes);
+  if (costmodel::through_store(transfer)) return store_channels(transfer, exchanges, options.bundle, sums);
   std::vector<Channel> channels;
   if (options.bundle) {
     channels.push_back(channel_of(transfer, exchanges, fluid, sums));

@@ -242,7 +242,7 @@ class Simulation {
     costmodel::NetworkModel network = scenario_.network;
     // Connections with windows have what BBR leaves by what it does.
     if (windows()) network.congestion_control = costmodel::CongestionControl::reno;
-    return costmodel::effective_platform(scenario_.platform, network);
+    return costmodel::effective_platform(platforms::with_store_as_site(scenario_.platform), network);
   }
 
   bool executes_all() {

@@ -100,7 +100,7 @@ void SimulatedTransfer::next_step(std::uint32_t channel, NodeId node) {
     if (flow.from == node) sent_bytes += static_cast<double>(flow.bytes);
   }
   const double overhead_s =
-      (calls > progress.calls ? transport_.call_overhead_s() : 0) + transport_.payload_s(sent_bytes);
+      (calls > progress.calls ? transport_.call_overhead_s() : 0) + transport_.payload_s(node, sent_bytes);
   progress.calls = calls;
   if (overhead_s > 0) {
     fluid_.after(overhead_s, [this, channel, node, overhead_s] { open_step(channel, node, overhead_s); });

@@ -39,6 +39,10 @@ class FluidTransport : public Transport {
   [[nodiscard]] double cap_bytes_per_s(const platforms::Platform& platform, Pair pair) const;
   /// The caps of connections that may limit a message.
   [[nodiscard]] std::map<Pair, double> caps(const platforms::Platform& platform) const;
+  [[nodiscard]] double payload_s(costmodel::NodeId node, double bytes) const override {
+    const bool prepares = nodes_[static_cast<std::size_t>(node)].kind != costmodel::NodeKind::store;
+    return prepares && network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
+  }
   [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }
 
  protected:

@@ -62,10 +62,9 @@ class Transport {
   [[nodiscard]] virtual int steps_accepted_ahead() const { return 0; }
 
   [[nodiscard]] double call_overhead_s() const { return network_.call_overhead_s; }
-  /// Seconds that a node spends on preparing a payload of `bytes` before it sends it.
-  [[nodiscard]] double payload_s(double bytes) const {
-    return network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
-  }
+  /// Seconds that a node spends on preparing a payload of `bytes` before it sends it. A store prepares
+  /// nothing.
+  [[nodiscard]] virtual double payload_s(costmodel::NodeId node, double bytes) const = 0;
 
  protected:
   const costmodel::NetworkModel& network_;

@@ -213,6 +213,13 @@ bool trains(const costmodel::ModelShape& shape) {
 
 PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan, bool paced) {
   if (!paced) check_model(scenario.model);
+  for (const costmodel::Node& node : plan.nodes) {
+    if (node.kind != costmodel::NodeKind::store) continue;
+    throw InputError("strategy.collective", "\"store\" with fomoe-train",
+                     "a collective among the sites, because fomoe-train has no exchange through a store; `fomoe "
+                     "simulate` predicts it",
+                     "collective = \"ring\"");
+  }
   PlanNeeds needs;
   needs.outer_steps.resize(plan.nodes.size(), false);
   needs.pseudo_gradients.resize(plan.nodes.size(), false);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/formula/links/shared_port.hpp"
 #include "costmodel/plan/ring_order.hpp"
 #include "platforms/each_path.hpp"
 
@@ -49,74 +50,28 @@ void add(std::vector<Links>& list, const Links& links) {
   list.push_back(links);
 }
 
-// A flow through a port that others share: when its first byte reaches the port, and the rate that it has
-// alone.
-struct Flow {
-  double start_s;
-  double alone_bytes_per_s;
-};
-
-// When flows of `bytes` each end that share a port fairly (max-min): a flow that cannot use its equal part
-// leaves the rest of it to the others. Each step of the loop ends a flow or starts one, whatever rounding
-// does: a flow whose own end is the next event has ended then, even if that end is not later than now in
-// floating point.
-std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double port_bytes_per_s) {
-  std::vector<double> left(flows.size(), bytes), ends, rate(flows.size(), 0), own_end_s(flows.size(), 0);
-  for (const Flow& flow : flows) ends.push_back(flow.start_s);
-  std::vector<std::size_t> by_rate(flows.size());
-  std::iota(by_rate.begin(), by_rate.end(), 0);
-  std::sort(by_rate.begin(), by_rate.end(), [&](std::size_t a, std::size_t b) {
-    return flows[a].alone_bytes_per_s < flows[b].alone_bytes_per_s;
-  });
-  for (double now_s = 0;;) {
-    const auto running = [&](std::size_t k) { return left[k] > 0 && flows[k].start_s <= now_s; };
-    auto sharing = std::count_if(by_rate.begin(), by_rate.end(), running);
-    double free_bytes_per_s = port_bytes_per_s, next_s = platforms::kUnlimited;
-    for (const std::size_t k : by_rate) {
-      if (running(k)) {
-        rate[k] = std::min(flows[k].alone_bytes_per_s, free_bytes_per_s / static_cast<double>(sharing--));
-        free_bytes_per_s -= rate[k];
-        own_end_s[k] = now_s + left[k] / rate[k];
-        next_s = std::min(next_s, own_end_s[k]);
-      } else if (left[k] > 0) {
-        next_s = std::min(next_s, flows[k].start_s);
-      }
-    }
-    if (next_s == platforms::kUnlimited) return ends;
-    for (const std::size_t k : by_rate) {
-      if (!running(k)) continue;
-      left[k] -= rate[k] * (next_s - now_s);
-      // flows that end together differ by rounding
-      if (own_end_s[k] > next_s && left[k] > 1e-9 * bytes) continue;
-      left[k] = 0;
-      ends[k] = next_s;
-    }
-    now_s = next_s;
-  }
-}
-
 // When the sites end a step in which each sends `bytes` to each other one, if they begin it at these times. A
 // flow takes its sender's port when it is sent, and its receiver's one when it arrives. It ends when both
 // ports have passed it on.
 std::vector<double> step_ends_s(const Platform& platform, const std::vector<double>& begins_s, double bytes) {
   const std::size_t sites = begins_s.size();
   std::vector<double> ends(begins_s);
-  std::vector<std::vector<Flow>> out(sites), in(sites);
+  std::vector<std::vector<PortFlow>> out(sites), in(sites);
   std::vector<std::vector<double>> latency_s(sites);  // of the flows that a site sends
   for (std::size_t from = 0; from < sites; ++from) {
     for (std::size_t to = 0; to < sites; ++to) {
       if (from == to) continue;
       const platforms::Path& path = platform.path(static_cast<int>(from), static_cast<int>(to));
       const double arrives_s = std::max(begins_s[from] + path.latency_s, begins_s[to]);
-      out[from].push_back({arrives_s - path.latency_s, path.bandwidth_bytes_per_s});
-      in[to].push_back({arrives_s, path.bandwidth_bytes_per_s});
+      out[from].push_back({arrives_s - path.latency_s, bytes, path.bandwidth_bytes_per_s});
+      in[to].push_back({arrives_s, bytes, path.bandwidth_bytes_per_s});
       latency_s[from].push_back(path.latency_s);
     }
   }
   const auto other = [](std::size_t site, std::size_t k) { return k < site ? k : k + 1; };
   for (std::size_t site = 0; site < sites; ++site) {
-    const std::vector<double> left_s = ends_s(out[site], bytes, platform.sites[site].uplink_bytes_per_s);
-    const std::vector<double> received_s = ends_s(in[site], bytes, platform.sites[site].downlink_bytes_per_s);
+    const std::vector<double> left_s = ends_s(out[site], platform.sites[site].uplink_bytes_per_s);
+    const std::vector<double> received_s = ends_s(in[site], platform.sites[site].downlink_bytes_per_s);
     for (std::size_t k = 0; k + 1 < sites; ++k) {
       for (const std::size_t end : {site, other(site, k)})
         ends[end] = std::max({ends[end], left_s[k] + latency_s[site][k], received_s[k]});
@@ -143,18 +98,19 @@ double direct_exchange_s(const Platform& platform, double steps, double pair_byt
 
 double star_s(const Platform& platform, double out_bytes, double back_bytes) {
   const platforms::Site& first = platform.sites[0];
-  std::vector<Flow> out, back;
+  std::vector<PortFlow> out, back;
   for (int i = 1; i < platform.size(); ++i) {
     const platforms::Site& client = platform.sites[static_cast<std::size_t>(i)];
     const platforms::Path &there = platform.path(0, i), &home = platform.path(i, 0);
-    out.push_back({0, std::min(client.downlink_bytes_per_s, there.bandwidth_bytes_per_s)});
-    back.push_back({home.latency_s, std::min(client.uplink_bytes_per_s, home.bandwidth_bytes_per_s)});
+    out.push_back({0, out_bytes, std::min(client.downlink_bytes_per_s, there.bandwidth_bytes_per_s)});
+    back.push_back(
+        {home.latency_s, back_bytes, std::min(client.uplink_bytes_per_s, home.bandwidth_bytes_per_s)});
   }
   // A client computes its next steps as soon as it has received, so its own way out and back adds up.
-  const std::vector<double> left_s = ends_s(out, out_bytes, first.uplink_bytes_per_s);
+  const std::vector<double> left_s = ends_s(out, first.uplink_bytes_per_s);
   for (std::size_t i = 0; i < back.size(); ++i)
     back[i].start_s += left_s[i] + platform.path(0, static_cast<int>(i) + 1).latency_s;
-  const std::vector<double> returned_s = ends_s(back, back_bytes, first.downlink_bytes_per_s);
+  const std::vector<double> returned_s = ends_s(back, first.downlink_bytes_per_s);
   return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
 }
 
@@ -207,6 +163,9 @@ LinkSets link_sets(const Scenario& scenario) {
   if (const auto rate = network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
   if (network.initial_window_bytes) sets.windows = std::make_shared<const NetworkModel>(network);
   sets.all = slowest_of(platform, network);
+  if (scenario.platform.store)
+    sets.store = std::make_shared<const StoreLinks>(
+        store_links(limited_platform(platforms::with_store_as_site(scenario.platform), network)));
   if (!platforms::links_differ(scenario.platform)) return sets;
   std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));
   std::iota(ring.begin(), ring.end(), 0);
@@ -253,6 +212,8 @@ double known_exchange_s(const LinkSets& sets, double steps, double pair_bytes) {
 }  // namespace
 
 double sending_s(const Stage& stage, const LinkSets& sets) {
+  if (stage.between == Between::store && sets.store != nullptr)
+    return store_exchange_s(*sets.store, stage.objects);
   if (sets.sites == nullptr || stage.between == Between::any) return stage_s(stage, sets.all);
   if (stage.between == Between::ring) {
     double longest_s = 0;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "costmodel/formula/links/store_exchange.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
@@ -31,6 +32,7 @@ struct LinkSets {
   /// The terms of connections whose windows are counted (connection_window.hpp); null: none are.
   std::shared_ptr<const NetworkModel> windows;
   std::shared_ptr<const platforms::Platform> sites;  // with payload rates
+  std::shared_ptr<const StoreLinks> store;           // with payload rates; null: the platform has none
   double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
   /// Direct exchanges that were computed over these sites: rows of a sweep repeat them.
   struct Exchange {
@@ -43,6 +45,8 @@ struct LinkSets {
 /// star, each site prepares what it sends to the first one, which then prepares what it sends to all, also to
 /// its own worker.
 inline double preparation_s(const Stage& stage, double payload_s_per_byte) {
+  if (stage.between == Between::store)
+    return payload_s_per_byte * (stage.objects[0].uploaded() + stage.objects[1].uploaded());
   if (!stage.star) return payload_s_per_byte * stage.bytes;
   return payload_s_per_byte *
          (stage.out_share * (stage.bytes + stage.pair_bytes) + (1.0 - stage.out_share) * stage.pair_bytes);

@@ -69,6 +69,12 @@ class Windows {
       ways.push_back(
           {links, ConnectionWindow(*links_.windows, links.round_trip_s, most / links_.windows->streams)});
     };
+    if (between == Between::store && links_.store != nullptr) {
+      for (const StoreLinks::Site& site : links_.store->sites)
+        add({site.up_bytes_per_s, site.down_bytes_per_s, platforms::kUnlimited, site.up_latency_s,
+             site.up_latency_s + site.down_latency_s, platforms::kUnlimited});
+      return ways;
+    }
     if (links_.sites == nullptr || between == Between::any) {
       add(links_.all);
       return ways;

@@ -53,6 +53,7 @@ costmodel::Cost read_cost(const JsonObject& json) {
     cost.egress_cost = amount(json, "egress_cost");
     cost.port_cost = amount(json, "port_cost");
     cost.energy_cost = amount(json, "energy_cost");
+    if (json.has("store_cost")) cost.store_cost = amount(json, "store_cost");
   }
   cost.energy_kwh = known_amount(json, "energy_kwh");
   return cost;

@@ -23,7 +23,9 @@ bool set_sites(Scenario& scenario, double value) {
   if (scenario.prices && !scenario.prices->of_all_sites) return false;
   const auto count = static_cast<int>(value);
   const double latency_s = platform.paths.at(0, 0).latency_s;
+  const std::optional<platforms::Store> store = platform.store;
   platform = platforms::uniform(count, first.uplink_bytes_per_s, first.downlink_bytes_per_s, latency_s);
+  platform.store = store;
   for (platforms::Site& site : platform.sites) site.queue_s = first.queue_s;
   if (scenario.prices) {
     const costmodel::SitePrices price = scenario.prices->sites.front();
@@ -72,6 +74,20 @@ bool set_rate_factor(Scenario& scenario, double value) {
 }
 constexpr KeyMember rate_factor = {.set = set_rate_factor, .has_rules = true, .neutral = "1"};
 
+/// A member of the platform's store.
+template <auto Field>
+constexpr KeyMember of_store = {.set = [](Scenario& scenario, double value) {
+  if (!scenario.platform.store) return false;
+  assign((*scenario.platform.store).*Field, value);
+  return true;
+}};
+/// A store that combines nothing has no result.
+constexpr KeyMember result_share = {.set = [](Scenario& scenario, double value) {
+  if (!scenario.platform.store || !scenario.platform.store->aggregates) return false;
+  scenario.platform.store->result_share = value;
+  return true;
+}};
+
 constexpr Key kPlatformKeys[] = {
     {"file", Kind::text, "", "preset is given, or all sites are equal",
      "platform file with named sites and paths, relative to this file",
@@ -115,6 +131,28 @@ constexpr Key kPlatformKeys[] = {
     {"queue", Kind::latency, "", "no queue, or those of the file",
      "longest time that data may wait in the queue of a site's uplink; the answer states what this may cost",
      "\"50ms\"", queue, links},
+    {"platform.store.uplink", Kind::rate, "", "no limit: the links of the sites decide",
+     "rate at which the store sends to all sites together, with collective = \"store\"", "\"100Gbps\"",
+     of_store<&platforms::Store::uplink_bytes_per_s>, links},
+    {"platform.store.downlink", Kind::rate, "", "no limit: the links of the sites decide",
+     "rate at which the store receives from all sites together", "\"100Gbps\"",
+     of_store<&platforms::Store::downlink_bytes_per_s>, links},
+    {"platform.store.latency", Kind::latency, "\"25ms\"", "",
+     "one-way latency between the store and each site; the default is an assumption", "\"10ms\"",
+     of_store<&platforms::Store::latency_s>, links},
+    {"platform.store.aggregates", Kind::boolean, "true", "",
+     "whether the store, or an aggregator beside it, combines what the sites upload, so that each site "
+     "downloads one result; otherwise each site downloads what the others have uploaded",
+     "false", of_store<&platforms::Store::aggregates>},
+    {"platform.store.result_share", Kind::share, "", "all values that any site has sent",
+     "share of the values that a result of sparse payloads has, with aggregates: 0.015625 makes a result as "
+     "large as a payload of sparse_loco",
+     "0.015625", result_share, counts},
+    {"platform.store.million_requests", Kind::money, "", "free",
+     "price of a million requests to the store, each of which puts or gets one object; with [prices]",
+     "\"4.50USD\""},
+    {"platform.store.egress_per_gb", Kind::money, "", "free",
+     "price of 10⁹ bytes that sites download from the store; with [prices]", "\"0.09USD\""},
 };
 
 }  // namespace

@@ -199,6 +199,7 @@ void read_platform(const Document& document, costmodel::Scenario& scenario) {
                                    : equal_sites(table);
   if (!table.has("file")) read_trace(table, platform);
   table.set_members(scenario);
+  read_store(document, scenario);
   if (const int gateways = table.small_count("gateways"); gateways > 1) {
     platform = platforms::with_gateways(std::move(platform), gateways);
     platform.provenance.push_back(

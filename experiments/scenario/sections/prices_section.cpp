@@ -37,9 +37,10 @@ costmodel::Prices given_prices(const TableReader& table, int sites) {
 
 }  // namespace
 
-std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform) {
-  const toml::table* section = find_table(document, "prices");
-  if (section == nullptr) return std::nullopt;
+namespace {
+
+costmodel::Prices prices_of_sites(const Document& document, const toml::table* section,
+                                  const platforms::Platform& platform) {
   const TableReader table(document, scenario_keys(), "prices", section);
   if (!table.has("file")) {
     table.only_together("pricing", "file");
@@ -51,6 +52,19 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
       table.refuse(key, fmt::format("both {} and file", key), "prices only in the price file");
   }
   return read_price_file(table.file("file"), table.text("pricing"), platform);
+}
+
+}  // namespace
+
+std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform) {
+  const toml::table* section = find_table(document, "prices");
+  if (section == nullptr) {
+    refuse_store_prices(document);
+    return std::nullopt;
+  }
+  costmodel::Prices prices = prices_of_sites(document, section, platform);
+  add_store_prices(document, prices);
+  return prices;
 }
 
 void read_energy(const Document& document, costmodel::Scenario& scenario) {

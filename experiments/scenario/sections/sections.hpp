@@ -44,6 +44,11 @@ const std::vector<Key>& own_site_keys();
 void check_step_variation(const Document& document);
 /// The seed, which was read before, is for generated sites.
 void read_platform(const Document& document, costmodel::Scenario& scenario);
+/// Reads [platform.store] into the platform. read_platform() calls it, before rates are scaled.
+void read_store(const Document& document, costmodel::Scenario& scenario);
+/// Adds the prices of [platform.store]. Without [prices], refuse_store_prices() refuses them.
+void add_store_prices(const Document& document, costmodel::Prices& prices);
+void refuse_store_prices(const Document& document);
 /// All sites of the platform's file, or as many equal sites as a scenario may have; for their names.
 platforms::Platform read_all_sites(const Document& document);
 void read_network_model(const Document& document, costmodel::Scenario& scenario);
