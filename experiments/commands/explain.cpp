@@ -48,6 +48,12 @@ std::string model_lines(const Scenario& scenario) {
   return text;
 }
 
+/// Bytes that a node sends to average one byte among `nodes` ("M", "O_e").
+std::string averaging_text(const costmodel::Fixed& fixed, const char* nodes) {
+  if (fixed.collective == costmodel::Collective::store) return "1, to the store";
+  return fixed.sparse_payloads ? fmt::format("{} − 1", nodes) : fmt::format("2({0} − 1)/{0}", nodes);
+}
+
 std::string traffic_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
   const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   const auto sites = static_cast<double>(scenario.sites());
@@ -55,13 +61,13 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::Resolved& r
   std::string text =
       fmt::format("  {}: {}\n", scenario.strategy.method->name, scenario.strategy.method->summary);
   text += text_of({"averaging among M sites", "bytes sent for one byte of payload",
-                   fmt::format("{}, M = {:.0f}", fixed.sparse_payloads ? "M − 1" : "2(M − 1)/M", sites),
+                   fmt::format("{}, M = {:.0f}", averaging_text(fixed, "M"), sites),
                    fmt::format("{:.6g}", costmodel::averaging_factor(fixed, sites))});
   if (overlap < sites)
     text +=
         text_of({"averaging among O_e owners", "bytes sent for one byte of payload",
                  fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
-                             fixed.sparse_payloads ? "O_e − 1" : "2(O_e − 1)/O_e", overlap, overlap / sites),
+                             averaging_text(fixed, "O_e"), overlap, overlap / sites),
                  fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
   const costmodel::SentBytes& sent = resolved.plan.sent;
   std::string names, numbers;
@@ -112,6 +118,16 @@ std::string hop_text(const Scenario& scenario, const costmodel::Links& links) {
                      sites[static_cast<std::size_t>(links.to)].name);
 }
 
+std::string store_text(const costmodel::Stage& stage) {
+  std::string text;
+  for (const costmodel::StoreObjects& of : stage.objects) {
+    if (of.count == 0) continue;
+    text += fmt::format("{}{:.4g} objects of {} up, {} down", text.empty() ? "" : "; ", of.count,
+                        human_bytes(of.bytes), human_bytes(of.downloaded()));
+  }
+  return text;
+}
+
 std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
   std::string text;
   const auto rate = [](double bytes_per_s) {
@@ -129,7 +145,12 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
     const double in_share = 1 - stage.out_share;
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
-    if (by_ports && resolved.links.sets.sites != nullptr)
+    if (stage.between == costmodel::Between::store)
+      text += text_of({name + times,
+                       "latencies to the store and back + uploads ÷ uplink + downloads ÷ downlink, at the site "
+                       "where they take longest together",
+                       store_text(stage), seconds(costmodel::stage_s(stage, resolved.links.sets))});
+    else if (by_ports && resolved.links.sets.sites != nullptr)
       text += text_of({name + times, "steps · time until every port and path has passed on its flows",
                        fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,
                                    human_bytes(stage.pair_bytes)),

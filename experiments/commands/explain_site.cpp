@@ -129,9 +129,17 @@ std::string cost_lines(const Scenario& scenario) {
                   fmt::format("{} in the run",
                               human_bytes(report.bytes_per_token * static_cast<double>(report.tokens))),
                   money(cost.egress_cost)}) +
-         text_of({"cost", "GPUs + egress + ports + electricity",
-                  fmt::format("{} + {} + {} + {}", money(cost.gpu_cost), money(cost.egress_cost),
-                              money(cost.port_cost), money(cost.energy_cost)),
+         (report.store ? text_of({"store", "requests · price + bytes downloaded · price",
+                                  fmt::format("{:.6g} requests, {}", report.store->requests,
+                                              human_bytes(report.store->bytes_sent)),
+                                  money(cost.store_cost)})
+                       : "") +
+         text_of({"cost",
+                  report.store ? "GPUs + egress + ports + electricity + store"
+                               : "GPUs + egress + ports + electricity",
+                  fmt::format("{} + {} + {} + {}{}", money(cost.gpu_cost), money(cost.egress_cost),
+                              money(cost.port_cost), money(cost.energy_cost),
+                              report.store ? " + " + money(cost.store_cost) : ""),
                   money(cost.cost_total)});
 }
 
