@@ -35,7 +35,9 @@ std::string methods(bool details) {
     text += fmt::format("{}\n  {}\n  changed by: {}\n  source: {}\n", method.name, method.summary,
                         axes.empty() ? "none" : scenario::joined(axes), method.source);
     if (details)
-      text += fmt::format("  not modelled: {}\n  assumed: {}\n", method.not_modelled, method.assumptions);
+      text += fmt::format("  through a store: {}\n  not modelled: {}\n  assumed: {}\n",
+                          method.through_store ? "yes, with collective = \"store\"" : "no", method.not_modelled,
+                          method.assumptions);
   }
   return text;
 }

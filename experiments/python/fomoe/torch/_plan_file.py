@@ -115,6 +115,8 @@ class TrafficPlan:
         self.notes: list[str] = list(json.get("notes", ()))
         if any(node.get("kind", "worker") == "server" for node in self.nodes):
             raise _refuse("nodes", "a server", "workers only: fomoe.torch has no process that only averages", 'strategy.method = "diloco"')
+        if any(node.get("kind", "worker") == "store" for node in self.nodes):
+            raise _refuse("nodes", "a store", "workers only: fomoe.torch has no exchange through a store", 'strategy.collective = "direct"')
         self._described: dict[int, tuple[Op, ...]] = {}
         for entry in json["rounds"]:
             ops = tuple(_op(op) for op in entry["ops"])
