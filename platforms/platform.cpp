@@ -58,7 +58,8 @@ Platform with_store_as_site(Platform platform) {
   if (!platform.store) return platform;
   const Store store = *std::exchange(platform.store, std::nullopt);
   const int sites = platform.size();
-  const Paths between = std::exchange(platform.paths, Paths(sites + 1, platform.path(0, std::min(1, sites - 1))));
+  const Paths between =
+      std::exchange(platform.paths, Paths(sites + 1, platform.path(0, std::min(1, sites - 1))));
   for (int from = 0; from < sites && !between.alike(); ++from) {
     for (int to = 0; to < sites; ++to) {
       if (from != to) platform.paths.set(from, to, between.at(from, to));

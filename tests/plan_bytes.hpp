@@ -37,8 +37,8 @@ inline double crossing_bytes(const costmodel::Plan& plan, costmodel::Pattern pat
   return 0;
 }
 
-/// Returns the bytes that sites send in one exchange of `bytes` bytes in which a store is nodes[0]: what comes
-/// from the store is sent by no site.
+/// Returns the bytes that sites send in one exchange of `bytes` bytes in which a store is nodes[0]: what
+/// comes from the store is sent by no site.
 inline double uploaded_bytes(const costmodel::Transfer& transfer, std::size_t nodes, double bytes) {
   if (transfer.pattern != costmodel::Pattern::broadcast) return (static_cast<double>(nodes) - 1) * bytes;
   return costmodel::through_store(transfer) ? bytes : 0;

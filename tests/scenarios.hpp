@@ -66,7 +66,8 @@ inline costmodel::Scenario every_axis_scenario(const std::string& method, int si
 }
 
 /// The scenario with an exchange through a store that is no limit itself, `latency_s` away from each site.
-inline costmodel::Scenario through_store(costmodel::Scenario scenario, bool aggregates, double latency_s = 0) {
+inline costmodel::Scenario through_store(costmodel::Scenario scenario, bool aggregates,
+                                         double latency_s = 0) {
   scenario.strategy.collective = costmodel::Collective::store;
   scenario.platform.store.emplace();
   scenario.platform.store->aggregates = aggregates;

@@ -136,8 +136,8 @@ bool represents_sites(const PlanSummary& summary, bool links_differ, bool steps_
     const bool by_object = stage.between == Between::store && stage.objects[0].result_bytes == 0;
     // The formula does not know which sites contribute to an object of a few.
     if (links_differ && stage.between == Between::store && stage.objects[1].count > 0) return false;
-    const bool drifts =
-        by_object || stage.between == Between::first_site || stage.hidden_steps > 0 || (pairs && downlinks_slower);
+    const bool drifts = by_object || stage.between == Between::first_site || stage.hidden_steps > 0 ||
+                        (pairs && downlinks_slower);
     if (steps_differ && (links_differ || drifts)) return false;
   }
   return true;

@@ -80,7 +80,8 @@ ResolvedValues values_of(const Scenario& scenario, const Resolved& resolved) {
   }
   const double of_store =
       scenario.prices ? store_price(scenario.prices->store, store_use(resolved.plan, scenario.sites())) : 0;
-  return {scenario.prices ? sum.total() + of_store : kUnknown, scenario.power ? sum.joules / kJoulesPerKwh : kUnknown};
+  return {scenario.prices ? sum.total() + of_store : kUnknown,
+          scenario.power ? sum.joules / kJoulesPerKwh : kUnknown};
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 // sends S bytes up and receives S bytes down, where S is the size of the whole model:
 //   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M = 2(M−1)/M · S
 // A ring sends the same number of bytes. Here, however, all bytes pass through the first site's links:
-// (M−1)·S each way, one direction after the other. With collective = store, the server is beside the platform's
-// store instead, and each of the M sites sends S up and receives S.
+// (M−1)·S each way, one direction after the other. With collective = store, the server is beside the
+// platform's store instead, and each of the M sites sends S up and receives S.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "platforms/support/input_error.hpp"
@@ -40,12 +40,9 @@ Plan plan(const Scenario& scenario) {
     RoundPlan round;
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
-    round.ops.push_back({"pseudo-gradients to the server",
-                         Transfer{Pattern::reduce, collective, {up}},
-                         {0}});
+    round.ops.push_back({"pseudo-gradients to the server", Transfer{Pattern::reduce, collective, {up}}, {0}});
     round.ops.push_back({"outer step of the server", Compute{Work::outer_step, {server}, 1, 1}, {1}});
-    round.ops.push_back(
-        {"model to the workers", Transfer{Pattern::broadcast, collective, {down}}, {2}});
+    round.ops.push_back({"model to the workers", Transfer{Pattern::broadcast, collective, {down}}, {2}});
     return round;
   };
   return plan;
@@ -68,10 +65,11 @@ void check(const Scenario& scenario) {
   if (scenario.strategy.collective != Collective::store || !scenario.platform.store ||
       scenario.platform.store->aggregates)
     return;
-  throw InputError("platform.store.aggregates", "false with fedavg",
-                   "true, because the server of fedavg combines what the sites upload, or method = \"diloco\", "
-                   "with which each site does so",
-                   "aggregates = true");
+  throw InputError(
+      "platform.store.aggregates", "false with fedavg",
+      "true, because the server of fedavg combines what the sites upload, or method = \"diloco\", "
+      "with which each site does so",
+      "aggregates = true");
 }
 
 }  // namespace

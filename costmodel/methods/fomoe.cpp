@@ -170,8 +170,8 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-/// Through a store, the dense part and the experts of each set of owners are objects of their own. They share a
-/// site's links, and an object that all have uploaded is downloaded while others are still uploaded.
+/// Through a store, the dense part and the experts of each set of owners are objects of their own. They share
+/// a site's links, and an object that all have uploaded is downloaded while others are still uploaded.
 void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed, double element_bytes,
                       double missing_bytes) {
   const double sites = axes.sites, overlap = axes.expert_overlap;
@@ -197,7 +197,8 @@ void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed
   Stage migration;
   migration.between = Between::store;
   const double peers = sites - 1.0;
-  migration.set_objects(0, {missing_bytes / peers, peers, 2.0}, {});  // every pair of sites is a sender and a receiver
+  migration.set_objects(0, {missing_bytes / peers, peers, 2.0},
+                        {});  // every pair of sites is a sender and a receiver
   migration.times_per_round = 1.0 / axes.reshuffle_rounds;
   summary.add(migration);
 }

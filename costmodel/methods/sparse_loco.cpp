@@ -4,9 +4,9 @@
 // summed on the way: every site's payload goes to every other site, and a site's traffic grows with the
 // number of sites M. Each site sends B bytes per round, where S is the number of elements of the model:
 //   B = (M−1) · S · 64/4096 · (2 + 12)/8
-// Through a store, each site uploads once, and downloads the result or the payloads of the others (store.hpp).
-// `payload_dtype` and `compression` change these numbers; entropy-coded positions have 7.4 bits. The codebook
-// of the 2-bit values is not counted.
+// Through a store, each site uploads once, and downloads the result or the payloads of the others
+// (store.hpp). `payload_dtype` and `compression` change these numbers; entropy-coded positions have 7.4 bits.
+// The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/ring_order.hpp"
@@ -22,11 +22,10 @@ Plan plan(const Scenario& scenario) {
   RingOrders(scenario).apply(exchange.nodes);
   const char* const name = "sparse pseudo-gradients to all sites";
   // Payloads are not summed on the way, even if the scenario keeps every value.
-  const Op to_all = scenario.strategy.collective == Collective::store
-                        ? average_op(scenario, name, {exchange}, {0})
-                        : Op{name,
-                             Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}},
-                             {0}};
+  const Op to_all =
+      scenario.strategy.collective == Collective::store
+          ? average_op(scenario, name, {exchange}, {0})
+          : Op{name, Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}}, {0}};
   plan.round = [=](std::int64_t index) {
     RoundPlan round;
     round.ops.push_back(

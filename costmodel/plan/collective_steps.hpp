@@ -35,8 +35,8 @@
 namespace fomoe::costmodel {
 
 /// Position `from` sends the chunks [first, first + count) to position `to`. With `whole` it sends all of S,
-/// uncut; in an all-to-all broadcast that is the S of position `first`. With `result` it sends what a store has
-/// made of all S.
+/// uncut; in an all-to-all broadcast that is the S of position `first`. With `result` it sends what a store
+/// has made of all S.
 struct Sending {
   int from = 0, to = 0;
   bool whole = false;

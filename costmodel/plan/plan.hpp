@@ -100,8 +100,8 @@ struct Transfer {
   std::vector<Exchange> exchanges;
 };
 
-/// Whether the transfer passes through a store, which is then nodes[0] of each exchange, and has no payload of
-/// its own: an all-reduce, an all-to-all broadcast, or a broadcast from nodes[1] to the nodes after it.
+/// Whether the transfer passes through a store, which is then nodes[0] of each exchange, and has no payload
+/// of its own: an all-reduce, an all-to-all broadcast, or a broadcast from nodes[1] to the nodes after it.
 inline bool through_store(const Transfer& transfer) {
   return transfer.collective == Collective::store &&
          (transfer.pattern == Pattern::all_reduce || transfer.pattern == Pattern::all_to_all_broadcast ||

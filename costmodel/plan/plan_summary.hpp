@@ -110,8 +110,8 @@ enum class Between {
   store,       // each site and the store; the stage has objects
 };
 
-/// Objects of a store, of equal size (costmodel/plan/store.hpp): each site uploads `count` of them, and each of
-/// them, or its result, has `sites` contributors.
+/// Objects of a store, of equal size (costmodel/plan/store.hpp): each site uploads `count` of them, and each
+/// of them, or its result, has `sites` contributors.
 struct StoreObjects {
   double bytes = 0, count = 0, sites = 0;
   double result_bytes = 0;  // 0: each site downloads the objects of the others
@@ -147,8 +147,8 @@ struct Stage {
   /// computation of `layers_between` more than the one before, as a share of all layers. The hidden passes
   /// above are those of the mean.
   bool hidden_unequally = false;
-  double layers_between = 0;  // above 0 if hidden_unequally
-  double share_of_pass = 1;   // share of a site's batch in the pass of these layers
+  double layers_between = 0;                 // above 0 if hidden_unequally
+  double share_of_pass = 1;                  // share of a site's batch in the pass of these layers
   std::array<StoreObjects, 2> objects = {};  // if between == store
 
   /// Sets objects[index], whose results follow from the rules. The latencies and bytes of the stage are then

@@ -1,6 +1,6 @@
-// Collectives through a store: each node uploads its payload once. Either the store, or an aggregator beside it,
-// combines the payloads of all who contribute, and each of them downloads the result; or each downloads what the
-// others have uploaded. For n contributors with S bytes each, and results of S′ bytes, a node
+// Collectives through a store: each node uploads its payload once. Either the store, or an aggregator beside
+// it, combines the payloads of all who contribute, and each of them downloads the result; or each downloads
+// what the others have uploaded. For n contributors with S bytes each, and results of S′ bytes, a node
 //   sends S, and receives S′ or (n−1)·S.
 // An *object* is what the same nodes exchange in one operation; it is put once by each contributor.
 #pragma once

@@ -71,8 +71,8 @@ std::vector<double> workers_done_s(const Plan& plan, std::size_t sites, const Ti
 }
 
 // Seconds in which transfers of a round were waiting or in flight at any node, by position. Rounds of
-// different nodes may overlap in time; the transfers of each round are counted separately. A server or a store
-// is always ready for the workers' payloads, so only the workers' waiting counts.
+// different nodes may overlap in time; the transfers of each round are counted separately. A server or a
+// store is always ready for the workers' payloads, so only the workers' waiting counts.
 std::vector<double> communication_by_round(const Plan& plan, const Timeline& timeline) {
   std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → span over all nodes
   for (const Interval& interval : timeline.intervals) {

@@ -64,11 +64,10 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::Resolved& r
                    fmt::format("{}, M = {:.0f}", averaging_text(fixed, "M"), sites),
                    fmt::format("{:.6g}", costmodel::averaging_factor(fixed, sites))});
   if (overlap < sites)
-    text +=
-        text_of({"averaging among O_e owners", "bytes sent for one byte of payload",
-                 fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
-                             averaging_text(fixed, "O_e"), overlap, overlap / sites),
-                 fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
+    text += text_of({"averaging among O_e owners", "bytes sent for one byte of payload",
+                     fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
+                                 averaging_text(fixed, "O_e"), overlap, overlap / sites),
+                     fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
   const costmodel::SentBytes& sent = resolved.plan.sent;
   std::string names, numbers;
   for (const auto& [name, bytes] : {std::pair<const char*, double>{"dense", sent.dense},
@@ -146,10 +145,11 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
     if (stage.between == costmodel::Between::store)
-      text += text_of({name + times,
-                       "latencies to the store and back + uploads ÷ uplink + downloads ÷ downlink, at the site "
-                       "where they take longest together",
-                       store_text(stage), seconds(costmodel::stage_s(stage, resolved.links.sets))});
+      text +=
+          text_of({name + times,
+                   "latencies to the store and back + uploads ÷ uplink + downloads ÷ downlink, at the site "
+                   "where they take longest together",
+                   store_text(stage), seconds(costmodel::stage_s(stage, resolved.links.sets))});
     else if (by_ports && resolved.links.sets.sites != nullptr)
       text += text_of({name + times, "steps · time until every port and path has passed on its flows",
                        fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,

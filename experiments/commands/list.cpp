@@ -36,8 +36,8 @@ std::string methods(bool details) {
                         axes.empty() ? "none" : scenario::joined(axes), method.source);
     if (details)
       text += fmt::format("  through a store: {}\n  not modelled: {}\n  assumed: {}\n",
-                          method.through_store ? "yes, with collective = \"store\"" : "no", method.not_modelled,
-                          method.assumptions);
+                          method.through_store ? "yes, with collective = \"store\"" : "no",
+                          method.not_modelled, method.assumptions);
   }
   return text;
 }

@@ -139,10 +139,12 @@ sim::SimulatedRun simulate(const SimulateRequest& request, const costmodel::Scen
                            std::int64_t replicas) {
   const sim::RunOptions& options = request.engine.options;
   const std::string& given_plan = request.given_plan;
-  sim::SimulatedRun run =
-      given_plan.empty()
-          ? execute(scenario, request.engine)
-          : sim::simulate_plan(scenario, scenario::read_plan(given_plan, scenario.sites(), scenario.platform.store.has_value()), options);
+  sim::SimulatedRun run = given_plan.empty()
+                              ? execute(scenario, request.engine)
+                              : sim::simulate_plan(scenario,
+                                                   scenario::read_plan(given_plan, scenario.sites(),
+                                                                       scenario.platform.store.has_value()),
+                                                   options);
   if (replicas > 0) {
     sim::RunOptions silent = options;  // replicas run at the same time
     silent.on_progress = {};
@@ -205,8 +207,8 @@ void write_files(const SimulateRequest& request, const costmodel::Scenario& scen
   if (request.trace.wanted())
     request.trace.output.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
   if (request.links.wanted()) {
-    const auto effective = costmodel::effective_platform(platforms::with_store_as_site(scenario.platform),
-                                                         scenario.network);
+    const auto effective =
+        costmodel::effective_platform(platforms::with_store_as_site(scenario.platform), scenario.network);
     request.links.output.write(scenario::links_csv(run.plan, effective, run.timeline));
   }
 }

@@ -166,9 +166,8 @@ std::string cost_section(const costmodel::RunReport& report) {
                            row("egress", cost.egress_cost), row("ports", cost.port_cost),
                            row("electricity", cost.energy_cost)};
   if (cost.store_cost != 0) rows.push_back(row("store", cost.store_cost));
-  return heading(3, "Cost") +
-         table(cost.as_of.empty() ? "Prices without a date" : "Prices of " + cost.as_of,
-               {{"part"}, {cost.currency, true}, {"share", true}}, rows);
+  return heading(3, "Cost") + table(cost.as_of.empty() ? "Prices without a date" : "Prices of " + cost.as_of,
+                                    {{"part"}, {cost.currency, true}, {"share", true}}, rows);
 }
 
 /// The range of the wall clock that follows from the known uncertainty of the inputs.

@@ -169,9 +169,9 @@ class PlanReader {
   }
 
   [[nodiscard]] Payload payload(const Json& json, const std::string& where) const {
-    const JsonObject reader = object(
-        json, where,
-        {"content", "traffic", "groups", "bytes", "elements", "format", "result", "chunk", "chunks"});
+    const JsonObject reader =
+        object(json, where,
+               {"content", "traffic", "groups", "bytes", "elements", "format", "result", "chunk", "chunks"});
     Payload payload;
     payload.content = choice(reader, "content", Content::parameter, false);
     payload.traffic = choice(reader, "traffic", TrafficClass::dense, false);

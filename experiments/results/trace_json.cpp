@@ -22,8 +22,8 @@ std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& p
   Json events = Json::array();
   for (std::size_t node = 0; node < plan.nodes.size(); ++node) {
     const int process = static_cast<int>(node);
-    events.push_back(metadata("process_name", process, 0,
-                              platforms::site_name(platform, plan.nodes[node].site)));
+    events.push_back(
+        metadata("process_name", process, 0, platforms::site_name(platform, plan.nodes[node].site)));
     events.push_back(metadata("thread_name", process, kComputeThread, "compute"));
     events.push_back(metadata("thread_name", process, kFlowThread, "bytes under way"));
   }

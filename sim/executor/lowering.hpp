@@ -41,8 +41,8 @@ struct LoweringOptions {
 /// With `pieces`, each piece of the payloads of an exchange is a separate call of the collective. A node
 /// starts the next call when it has ended its part of the previous one.
 ///
-/// Through a store, each object is a channel: what the same nodes exchange, and in an all-to-all broadcast what
-/// one of them sends. The bytes of an object are one flow from each node to the store, and one to each.
+/// Through a store, each object is a channel: what the same nodes exchange, and in an all-to-all broadcast
+/// what one of them sends. The bytes of an object are one flow from each node to the store, and one to each.
 ///
 /// costmodel/plan/collective_steps.hpp defines who sends what in a step. With RingModel::fluid, a node sends
 /// the bytes of all steps of a ring as one flow to the next node. This models a ring that is pipelined in

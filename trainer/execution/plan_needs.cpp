@@ -215,10 +215,11 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
   if (!paced) check_model(scenario.model);
   for (const costmodel::Node& node : plan.nodes) {
     if (node.kind != costmodel::NodeKind::store) continue;
-    throw InputError("strategy.collective", "\"store\" with fomoe-train",
-                     "a collective among the sites, because fomoe-train has no exchange through a store; `fomoe "
-                     "simulate` predicts it",
-                     "collective = \"ring\"");
+    throw InputError(
+        "strategy.collective", "\"store\" with fomoe-train",
+        "a collective among the sites, because fomoe-train has no exchange through a store; `fomoe "
+        "simulate` predicts it",
+        "collective = \"ring\"");
   }
   PlanNeeds needs;
   needs.outer_steps.resize(plan.nodes.size(), false);

@@ -7,8 +7,8 @@
 
 namespace fomoe::costmodel {
 
-// Each step of the loop ends a flow or starts one, whatever rounding does: a flow whose own end is the next event
-// has ended then, even if that end is not later than now in floating point.
+// Each step of the loop ends a flow or starts one, whatever rounding does: a flow whose own end is the next
+// event has ended then, even if that end is not later than now in floating point.
 std::vector<double> ends_s(const std::vector<PortFlow>& flows, double port_bytes_per_s) {
   std::vector<double> left, ends, rate(flows.size(), 0), own_end_s(flows.size(), 0);
   for (const PortFlow& flow : flows) {

@@ -165,8 +165,8 @@ StoreLinks store_links(const platforms::Platform& platform) {
 
 double store_exchange_s(const StoreLinks& links, const Objects& objects) {
   const StoreExchange exchange(links, objects);
-  // Sites begin anew when each has ended for itself. After the first exchange the durations repeat, or long and
-  // short ones take turns.
+  // Sites begin anew when each has ended for itself. After the first exchange the durations repeat, or long
+  // and short ones take turns.
   constexpr int kMeasured = 4;
   std::vector<double> times_s(links.sites.size(), 0);
   double first_s = 0, last_s = 0;

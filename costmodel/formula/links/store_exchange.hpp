@@ -15,19 +15,20 @@ struct StoreLinks {
     double up_latency_s, down_latency_s;      // to the store, and from it
     friend bool operator==(const Site&, const Site&) = default;
   };
-  std::vector<Site> sites;                             // one, if all are alike
-  double count = 0;                                    // number of sites
+  std::vector<Site> sites;                                  // one, if all are alike
+  double count = 0;                                         // number of sites
   double uplink_bytes_per_s = 0, downlink_bytes_per_s = 0;  // of the store
 };
 
 /// The links of a platform whose last site is the store (platforms::with_store_as_site).
 StoreLinks store_links(const platforms::Platform& platform);
 
-/// Duration of a stage through a store among sites that begin it again and again. All flows of a port share it
-/// fairly. An object, or its result, is downloaded when all who contribute to it have uploaded it; then
-///   one object of S bytes, results of S′ bytes, equal sites and a fast store: 2 latencies + S ÷ uplink + S′ ÷ downlink
-/// A site that downloads faster begins its next upload earlier, so with sites that differ the one with the longest
-/// sum decides:
+/// Duration of a stage through a store among sites that begin it again and again. All flows of a port share
+/// it fairly. An object, or its result, is downloaded when all who contribute to it have uploaded it; then
+///   one object of S bytes, results of S′ bytes, equal sites and a fast store: 2 latencies + S ÷ uplink + S′
+///   ÷ downlink
+/// A site that downloads faster begins its next upload earlier, so with sites that differ the one with the
+/// longest sum decides:
 ///   max over sites (2 latencies + S ÷ uplink + S′ ÷ downlink)
 /// Of objects with few contributors it is not known here which sites these are: all sites count.
 double store_exchange_s(const StoreLinks& links, const std::array<StoreObjects, 2>& objects);

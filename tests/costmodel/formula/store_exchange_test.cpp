@@ -50,8 +50,8 @@ TEST_CASE("a store that is slower than its sites together: all bytes pass throug
 
 TEST_CASE("two sites that differ: the one whose upload and download together take longest decides") {
   platforms::Platform platform = equal_sites(2);
-  platform.sites[0].uplink_bytes_per_s = 20;     // 50 s up, 20 s down
-  platform.sites[1].downlink_bytes_per_s = 25;   // 10 s up, 40 s down: it uploads while the other one is idle
+  platform.sites[0].uplink_bytes_per_s = 20;    // 50 s up, 20 s down
+  platform.sites[1].downlink_bytes_per_s = 25;  // 10 s up, 40 s down: it uploads while the other one is idle
   CHECK(seconds(platform, one_object(2, 1000)) == Approx(0.2 + 50 + 20).epsilon(1e-12));
   platform.sites[1].downlink_bytes_per_s = 12.5;  // 10 s up, 80 s down
   CHECK(seconds(platform, one_object(2, 1000)) == Approx(0.2 + 10 + 80).epsilon(1e-12));
@@ -63,18 +63,18 @@ TEST_CASE("three sites that differ download each object when it is there") {
   platform.sites[2].uplink_bytes_per_s = 20;
   platform.store->latency_s = 0;
   // Round 1: site 0 has the object of site 1 from 10 s to 30 s, and that of site 2 from 50 s to 70 s. Site
-  // 1 has its objects from 5 s to 25 s and from 50 s to 70 s. Site 2 has both objects from 5 s to 45 s, and has
-  // uploaded its own at 50 s.
-  // Round 2: site 2 uploads from 50 s to 100 s, and the others have its object at 120 s. They have begun at 70 s, so
-  // that site 2 has both of theirs from 75 s to 115 s.
-  // Round 3: site 2 uploads from 115 s to 165 s, and the others have its object at 185 s. Site 2 has theirs at 165 s.
-  // Rounds 2 and 3 take 50 s and 65 s, and so do all later ones in turn.
+  // 1 has its objects from 5 s to 25 s and from 50 s to 70 s. Site 2 has both objects from 5 s to 45 s, and
+  // has uploaded its own at 50 s. Round 2: site 2 uploads from 50 s to 100 s, and the others have its object
+  // at 120 s. They have begun at 70 s, so that site 2 has both of theirs from 75 s to 115 s. Round 3: site 2
+  // uploads from 115 s to 165 s, and the others have its object at 185 s. Site 2 has theirs at 165 s. Rounds
+  // 2 and 3 take 50 s and 65 s, and so do all later ones in turn.
   CHECK(seconds(platform, one_object(3, 0)) == Approx((50.0 + 65.0) / 2).epsilon(1e-9));
 }
 
-TEST_CASE("two objects of a site share its links, and the smaller one comes down while the larger one goes up") {
-  // 1000 B and 200 B: both at 50 B/s until the smaller one is up after 4 s; the larger one is up after 12 s. The
-  // smaller result comes down from 4 s to 8 s, the larger one from 12 s to 32 s.
+TEST_CASE(
+    "two objects of a site share its links, and the smaller one comes down while the larger one goes up") {
+  // 1000 B and 200 B: both at 50 B/s until the smaller one is up after 4 s; the larger one is up after 12 s.
+  // The smaller result comes down from 4 s to 8 s, the larger one from 12 s to 32 s.
   platforms::Platform platform = equal_sites(4);
   platform.store->latency_s = 0;
   std::array<StoreObjects, 2> objects = one_object(4, 1000);
@@ -82,8 +82,8 @@ TEST_CASE("two objects of a site share its links, and the smaller one comes down
   CHECK(seconds(platform, objects) == Approx(12 + 20).epsilon(1e-12));
   // Four objects of 50 B are as many flows: all at 20 B/s until they are up after 2.5 s.
   objects[1] = {50, 4, 2, 500};
-  // Their results of 2000 B come down from 2.5 s to 42.5 s; from 12 s on, the larger one shares the downlink as one
-  // of five flows: 1525 B of the small ones are left, of which 400 pass for each 100 of the large one.
+  // Their results of 2000 B come down from 2.5 s to 42.5 s; from 12 s on, the larger one shares the downlink
+  // as one of five flows: 1525 B of the small ones are left, of which 400 pass for each 100 of the large one.
   // All 2525 B have passed at 12 + 2525/50.
   CHECK(seconds(platform, objects) == Approx(12 + 2525.0 / 50).epsilon(1e-9));
 }

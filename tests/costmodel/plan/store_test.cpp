@@ -39,7 +39,8 @@ double elements_of(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("the result of sparse payloads: the union of independent positions, or all values if that is smaller") {
+TEST_CASE(
+    "the result of sparse payloads: the union of independent positions, or all values if that is smaller") {
   // 2 + 12 bits for each of 1/64 of the values. Of two sites, 1 − (63/64)² = 127/4096 of the values are sent.
   const WireFormat payload = top_k_format(ElementType::int2, 1.0 / 64, 12);
   const WireFormat of_two = result_format(payload, 2, {});
@@ -56,7 +57,9 @@ TEST_CASE("the result of sparse payloads: the union of independent positions, or
   CHECK(result_format(dense, 20, {}) == dense);
 }
 
-TEST_CASE("steps through a store at position 0: each payload goes up once, and comes down as a result or as it is") {
+TEST_CASE(
+    "steps through a store at position 0: each payload goes up once, and comes down as a result or as it "
+    "is") {
   CHECK(CollectiveSteps(Pattern::all_reduce, Collective::store, 3).count() == 2);
   CHECK(sends(Pattern::all_reduce, 3, 0) == Sends{{1, 0, 1, false}, {2, 0, 2, false}});
   CHECK(sends(Pattern::all_reduce, 3, 1) == Sends{{0, 1, -1, true}, {0, 2, -1, true}});
@@ -115,7 +118,8 @@ TEST_CASE("sparse_loco through a store: S·64/4096·14/8 bytes up, however many 
   CHECK(summarise(scenario).received_bytes() == Approx(summarise(scenario).sent.total()).epsilon(1e-14));
 }
 
-TEST_CASE("fedavg through a store: the server is beside it, each of the M sites sends S and receives parameters") {
+TEST_CASE(
+    "fedavg through a store: the server is beside it, each of the M sites sends S and receives parameters") {
   Scenario scenario = stored("fedavg", 4, true);
   scenario.strategy.wire = plain_format(ElementType::int8);
   const Plan plan = tests::plan_of(scenario);
@@ -130,7 +134,8 @@ TEST_CASE("fedavg through a store: the server is beside it, each of the M sites 
   CHECK(store_requests(plan.nodes, round) == 8);
 }
 
-TEST_CASE("fomoe through a store: a site uploads the dense part and the experts that it holds, as two objects") {
+TEST_CASE(
+    "fomoe through a store: a site uploads the dense part and the experts that it holds, as two objects") {
   const Scenario scenario = stored("fomoe", 4, true, 2);
   const ParameterCounts counts = count_parameters(scenario.model);
   const double dense = 2.0 * static_cast<double>(counts.dense()),

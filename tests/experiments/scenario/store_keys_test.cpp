@@ -54,10 +54,10 @@ TEST_CASE("[platform.store]: defaults and units") {
   CHECK_FALSE(plain.platform.store->result_share);
   CHECK_FALSE(read({}).platform.store);
 
-  const costmodel::Scenario given = read(
-      with({"platform.store.uplink=8Gbps", "platform.store.downlink=16Gbps", "platform.store.aggregates=false",
-            "prices.gpu_hour=2USD", "platform.store.million_requests=4.50USD",
-            "platform.store.egress_per_gb=0.09USD", "platform.rate_factor=0.5"}));
+  const costmodel::Scenario given = read(with(
+      {"platform.store.uplink=8Gbps", "platform.store.downlink=16Gbps", "platform.store.aggregates=false",
+       "prices.gpu_hour=2USD", "platform.store.million_requests=4.50USD",
+       "platform.store.egress_per_gb=0.09USD", "platform.rate_factor=0.5"}));
   CHECK(given.platform.store->uplink_bytes_per_s == doctest::Approx(0.5e9));
   CHECK(given.platform.store->downlink_bytes_per_s == doctest::Approx(1e9));
   CHECK(given.platform.store->latency_s == doctest::Approx(0.025));  // the default
@@ -75,8 +75,9 @@ TEST_CASE("collective = \"store\" needs a store, and a method that averages ever
                 {"strategy.collective", "\"store\" with " + std::string(method), "sparse_loco", "\"ring\""});
   check_names(refused(with({"platform.store.latency=10ms", "strategy.layerwise=true"})),
               {"strategy.collective", "\"store\" with diloco and layerwise"});
-  check_names(refused({"strategy.method=fedavg", "strategy.collective=store", "platform.store.aggregates=false"}),
-              {"platform.store.aggregates", "false with fedavg", "diloco"});
+  check_names(
+      refused({"strategy.method=fedavg", "strategy.collective=store", "platform.store.aggregates=false"}),
+      {"platform.store.aggregates", "false with fedavg", "diloco"});
   for (const char* method : {"diloco", "sparse_loco", "fedavg", "fomoe", "local_sgd", "local_adamw", "dept"})
     CHECK(refused({"strategy.method=" + std::string(method), "strategy.collective=store",
                    "platform.store.latency=10ms"}) == "");

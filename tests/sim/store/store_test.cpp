@@ -1,11 +1,12 @@
 // Tests of simulated exchanges through a store, against times computed by hand and against the closed form.
+#include "costmodel/plan/store.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/plan/store.hpp"
 #include "sim/executor/lowering.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/executor/simulated.hpp"
@@ -73,7 +74,8 @@ TEST_CASE("three sites: without an aggregator, each downloads the payloads of th
   }
 }
 
-TEST_CASE("a result exists when the slowest site has uploaded; an object is downloaded as soon as it is there") {
+TEST_CASE(
+    "a result exists when the slowest site has uploaded; an object is downloaded as soon as it is there") {
   platforms::Platform platform = network(3, 0);
   platform.sites[0].uplink_bytes_per_s = 200;  // 5 s, 10 s and 50 s
   platform.sites[2].uplink_bytes_per_s = 20;
@@ -99,12 +101,12 @@ TEST_CASE("objects of different owners do not wait for each other") {
   // Sites 0 and 1 have an object together, and so do sites 2 and 3, of which site 2 uploads slowly.
   costmodel::Plan plan = exchange(4, true);
   costmodel::RoundPlan round;
-  round.ops.push_back({"experts",
-                       costmodel::average_through_store(
-                           platforms::Store(), 4,
-                           {tests::exchange_of({0, 1}, 250), tests::exchange_of({2, 3}, 250),
-                            tests::exchange_of({0, 1}, 250)}),
-                       {}});
+  round.ops.push_back(
+      {"experts",
+       costmodel::average_through_store(platforms::Store(), 4,
+                                        {tests::exchange_of({0, 1}, 250), tests::exchange_of({2, 3}, 250),
+                                         tests::exchange_of({0, 1}, 250)}),
+       {}});
   plan.round = [round](std::int64_t) { return round; };
   platforms::Platform platform = network(4, 0);
   platform.sites[2].uplink_bytes_per_s = 10;
@@ -132,8 +134,8 @@ TEST_CASE("ideal hosts: every method through a store, simulated = closed form") 
         for (const double latency_s : {0.0, 0.05}) {
           CAPTURE(method.name);
           CAPTURE(sites);
-          costmodel::Scenario scenario = tests::through_store(
-              tests::every_axis_scenario(method.name, sites), aggregates, latency_s);
+          costmodel::Scenario scenario =
+              tests::through_store(tests::every_axis_scenario(method.name, sites), aggregates, latency_s);
           scenario.strategy.fragments = 1;
           for (platforms::Site& site : scenario.platform.sites) site.downlink_bytes_per_s = 3e9;
           const costmodel::Resolved resolved = costmodel::resolve(scenario);
@@ -145,14 +147,16 @@ TEST_CASE("ideal hosts: every method through a store, simulated = closed form") 
   }
 }
 
-TEST_CASE("fomoe with fixed placement: the dense part and the experts share a site's links, simulated = closed form") {
+TEST_CASE(
+    "fomoe with fixed placement: the dense part and the experts share a site's links, simulated = closed "
+    "form") {
   for (const bool aggregates : {true, false}) {
     for (const int sites : {4, 8}) {
       for (int overlap = 1; overlap <= sites; overlap *= 2) {
         CAPTURE(sites);
         CAPTURE(overlap);
-        costmodel::Scenario scenario = tests::through_store(
-            tests::every_axis_scenario("fomoe", sites, overlap), aggregates, 0.01);
+        costmodel::Scenario scenario =
+            tests::through_store(tests::every_axis_scenario("fomoe", sites, overlap), aggregates, 0.01);
         for (platforms::Site& site : scenario.platform.sites) site.downlink_bytes_per_s = 5e8;
         check_equal_reports(scenario);
       }
@@ -168,7 +172,8 @@ TEST_CASE("sites that differ: the closed form has the site whose upload and down
   const costmodel::RunReport formula = costmodel::closed_form(scenario), report = simulated_wholly(scenario);
   check_close(report.wall_clock_s, formula.wall_clock_s, 2e-3);
   const double payload = 2 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
-  check_close(formula.round.communication_s, payload / 1e9 + payload / 2e8, 1e-12);  // 6 of site 1, 4.3 of site 0
+  check_close(formula.round.communication_s, payload / 1e9 + payload / 2e8,
+              1e-12);  // 6 of site 1, 4.3 of site 0
   CHECK(costmodel::approximations(scenario, costmodel::resolve(scenario)).empty());
 }
 
@@ -185,7 +190,8 @@ TEST_CASE("the store is no idle GPU: utilisation, energy, cost and sites are tho
   // 5 steps of 1 s in each of 12 rounds, at every site
   check_close(report.compute_utilization, 60 / report.wall_clock_s, 1e-9);
   check_close(report.cost->gpu_cost, 4 * report.wall_clock_s, 1e-9);
-  check_close(report.cost->energy_kwh.value(), costmodel::closed_form(scenario).cost->energy_kwh.value(), 1e-9);
+  check_close(report.cost->energy_kwh.value(), costmodel::closed_form(scenario).cost->energy_kwh.value(),
+              1e-9);
   REQUIRE(report.store);
   double sent = 0, received = 0;
   for (const costmodel::SiteReport& site : report.sites) {
@@ -208,7 +214,8 @@ TEST_CASE("Linux hosts: connections to and from the store have windows, which ma
     const costmodel::RunReport report = simulated(scenario), formula = costmodel::closed_form(scenario);
     CHECK(report.round.communication_s > 1.05 * ideal_s);
     CHECK(formula.round.communication_s > 1.05 * ideal_s);
-    CHECK(report.store->bytes_received == simulated(stored("diloco", 3, aggregates)).store->bytes_received / 4);
+    CHECK(report.store->bytes_received ==
+          simulated(stored("diloco", 3, aggregates)).store->bytes_received / 4);
   }
 }
 
