@@ -55,7 +55,9 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   summary.sent.expert_sync = axes.bytes_per_element * fixed.expert_elements;
   Stage stage;
   stage.between = Between::store;
-  stage.set_objects(0, {summary.sent.total(), 1.0, axes.sites}, fixed.store);
+  StoreRules combines = fixed.store;
+  combines.aggregates = true;
+  stage.set_objects(0, {summary.sent.total(), 1.0, axes.sites}, combines);
   stage.objects[0].result_bytes *= bytes_per_parameter(axes, fixed) / axes.bytes_per_element;
   summary.add(stage);
   return summary;

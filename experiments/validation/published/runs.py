@@ -5,7 +5,7 @@
   runs.py --check      writes nothing; exit status 1 if a prediction in runs.csv is more than 1 % off
   runs.py --only ID    runs the rows whose id starts with ID
 
-A row has a scenario, and possibly a traffic plan and further settings ("key=value", separated by spaces). `quantity` says what is compared:
+A row has a scenario, and possibly a traffic plan and further settings ("key=value", or "!key" for a key that is left out, separated by spaces). `quantity` says what is compared:
 
   step_s                 duration of a round
   communication_s        time of the transfers of a round
@@ -57,7 +57,7 @@ def simulate(binary, row, settings):
         if row["plan"]:
             command += ["--traffic-plan", str(HERE / "plans" / row["plan"])]
         for setting in settings.split():
-            command += ["--set", setting]
+            command += ["--unset", setting[1:]] if setting.startswith("!") else ["--set", setting]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, preexec_fn=lambda: os.nice(max(0, 10 - os.nice(0))))
         if done.returncode != 0:
             raise RuntimeError(f"{row['id']}: exit status {done.returncode}\n{' '.join(command)}\n{done.stderr}")
