@@ -12,6 +12,7 @@
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/results/json_values.hpp"
+#include "platforms/support/input_error.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 #include "tests/scenarios.hpp"
@@ -52,7 +53,8 @@ void check_round_trip(const costmodel::Scenario& scenario, const sim::RunOptions
   const Folder folder;
   const std::string text = scenario::plan_json(made.plan, made.executed);
   write_all(folder / "p.json", text);
-  const costmodel::Plan plan = scenario::read_plan(folder / "p.json", scenario.sites());
+  const costmodel::Plan plan =
+      scenario::read_plan(folder / "p.json", scenario.sites(), scenario.platform.store.has_value());
   const sim::SimulatedRun read = sim::simulate_plan(scenario, plan, options);
   CHECK(numbers_of(read.report) == numbers_of(made.report));
   // Writing the plan again changes nothing but the note about its origin.
@@ -77,6 +79,44 @@ TEST_CASE("every method's plan, written and read again, gives the same simulated
       check_round_trip(scenario);
     }
   }
+}
+
+TEST_CASE("plans through a store: written and read again, and refused where there is none") {
+  for (const costmodel::Method& method : costmodel::methods()) {
+    if (!method.through_store) continue;
+    for (const bool aggregates : {true, false}) {
+      CAPTURE(method.name);
+      costmodel::Scenario scenario =
+          through_store(every_axis_scenario(method.name, 4, 2), aggregates || method.name == "fedavg", 0.01);
+      if (!method.partial_experts) scenario.strategy.expert_overlap = 4;
+      check_round_trip(scenario);
+    }
+  }
+  const sim::SimulatedRun made =
+      sim::simulate_scenario(through_store(ideal_scenario("sparse_loco", 3), false), {});
+  const Folder folder;
+  const auto refused = [&](const std::string& text, bool store) {
+    write_all(folder / "p.json", text);
+    try {
+      (void)scenario::read_plan(folder / "p.json", 3, store);
+    } catch (const FileError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string text = scenario::plan_json(made.plan, made.executed);
+  CHECK(refused(text, true) == "");
+  CHECK(refused(text, false).find("[platform.store]") != std::string::npos);
+  json wrong = json::parse(text);
+  wrong["nodes"][3]["site"] = 2;
+  CHECK(refused(wrong.dump(), true).find("3, the number of sites, for a store") != std::string::npos);
+  wrong = json::parse(text);
+  json& exchange = wrong["rounds"][0]["ops"][1]["transfer"]["exchanges"][0];
+  exchange["nodes"] = {0, 1, 2, 3};
+  CHECK(refused(wrong.dump(), true).find("the store first") != std::string::npos);
+  wrong = json::parse(text);
+  wrong["rounds"][0]["ops"][1]["transfer"]["pattern"] = "all_gather";
+  CHECK(refused(wrong.dump(), true).find("pass through a store") != std::string::npos);
 }
 
 TEST_CASE("the parameters that an outer step updates are written and read again") {
