@@ -36,9 +36,9 @@ struct Prices {
   std::string currency;           // "USD"
   std::string as_of;              // "2026-01-15"; empty if not stated
   std::vector<SitePrices> sites;  // in the order of the platform's sites
-  StorePrices store;
   std::vector<Provenance> provenance;
   bool of_all_sites = false;  // whether every site pays the same, whatever its name
+  StorePrices store = {};
 };
 
 }  // namespace fomoe::costmodel
