@@ -30,6 +30,8 @@ PlanSimulator::PlanSimulator(const costmodel::Plan& plan, const Sequence& sequen
       at_(plan.nodes.size(), 0),
       busy_(plan.nodes.size()),
       epoch_(plan.nodes.size(), 0) {
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n)
+    if (plan.nodes[n].kind == costmodel::NodeKind::store) stores_.push_back(static_cast<NodeId>(n));
   timeline_.rounds = sequence_;
   timeline_.round_end_s.assign(sequence_.size(), 0.0);
   timeline_.op_names.resize(sequence_.size());
@@ -114,6 +116,8 @@ void PlanSimulator::start_round(NodeId node, std::size_t position) {
   if (finished_[position] && !live_[position]) return come_back(node);
   Round& round = round_at(position);
   if (!round.members[n]) return come_back(node);
+  const bool store = plan_.nodes[n].kind == costmodel::NodeKind::store;
+  if (store && round.started[n]) return;  // another node has begun the round
   round.started[n] = 1;
   at_[n] = position;
   if (position == held_rounds_ && ++nodes_past_held_rounds_ == plan_.nodes.size()) fluid_.release_changes();
@@ -124,6 +128,9 @@ void PlanSimulator::start_round(NodeId node, std::size_t position) {
     wait_for_earlier(node, round, static_cast<OpId>(op));
     if (--waits[op] == 0) start_op(node, round, static_cast<OpId>(op));
   }
+  // A store is ready for a round when the first other node begins it, even if it still sends in the one
+  // before.
+  for (const NodeId other : stores_) start_round(other, position);
 }
 
 // The operation must be in a live round. (A round that is no longer live has ended on every node.)
@@ -262,6 +269,7 @@ void PlanSimulator::finish_round(Round& round) {
 
 /// The node goes on with the next round, after a checkpoint if one is due.
 void PlanSimulator::end_round(NodeId node, std::size_t position) {
+  if (std::find(stores_.begin(), stores_.end(), node) != stores_.end()) return;  // see start_round()
   const std::size_t next = position + 1;
   if (next == sequence_.size()) return;
   const bool checkpoint = !rules_.outages.empty() && waits_for_lost_sites() && rules_.checkpoint_s > 0 &&

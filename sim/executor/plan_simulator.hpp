@@ -93,13 +93,14 @@ class PlanSimulator {
   const costmodel::AttendanceRules& rules_;
   std::vector<std::unique_ptr<Round>> live_;  // [position]; released when every node has finished the round
   std::size_t rounds_finished_ = 0;
-  std::vector<char> finished_;        // [position]: every member has finished the round
-  std::int64_t reach_ = 0;            // largest number of rounds back that an operation so far waits for
-  std::vector<Presence> presence_;    // [node]
-  std::vector<std::size_t> at_;       // [node]: position of the round that it started last
-  std::vector<Busy> busy_;            // [node]
-  std::vector<std::uint32_t> epoch_;  // [node]: what the node began in an earlier epoch is void
-  int attempts_ = 0;                  // gatherings that have begun
+  std::vector<char> finished_;             // [position]: every member has finished the round
+  std::int64_t reach_ = 0;                 // largest number of rounds back that an operation so far waits for
+  std::vector<costmodel::NodeId> stores_;  // nodes of the kind store
+  std::vector<Presence> presence_;         // [node]
+  std::vector<std::size_t> at_;            // [node]: position of the round that it started last
+  std::vector<Busy> busy_;                 // [node]
+  std::vector<std::uint32_t> epoch_;       // [node]: what the node began in an earlier epoch is void
+  int attempts_ = 0;                       // gatherings that have begun
   std::vector<std::unique_ptr<Round>> buried_;                   // rounds that a failure ended
   std::vector<std::unique_ptr<SimulatedTransfer>> interrupted_;  // transfers that a failure ended
   std::vector<std::unique_ptr<Fetch>> fetches_;                  // of nodes that come back

@@ -69,7 +69,8 @@ class StoreExchange {
       for (const double end_s : there_s[i]) ends[i] = std::max(ends[i], end_s);
       std::vector<Batch> batches = downloads_of(i, there_s);
       all.insert(all.end(), batches.begin(), batches.end());
-      for (Batch& batch : batches) batch.start_s += site.down_latency_s;
+      for (Batch& batch : batches)  // a site that still is in the exchange before is not ready
+        batch.start_s = std::max(batch.start_s + site.down_latency_s, begins_s[i]);
       // A flow through a store's port that others use takes a longer time there than in the site's own.
       for (const double end_s : batch_ends_s(batches, kNone, std::min(site.down_bytes_per_s, store_up_)))
         ends[i] = std::max(ends[i], end_s);

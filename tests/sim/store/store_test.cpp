@@ -3,11 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "sim/executor/lowering.hpp"
+#include "tests/draws.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/executor/simulated.hpp"
 #include "tests/sim/transfers.hpp"
@@ -177,6 +181,31 @@ TEST_CASE("sites that differ: the closed form has the site whose upload and down
   check_close(formula.round.communication_s, payload / 1e9 + payload / 2e8,
               1e-12);  // 6 of site 1, 4.3 of site 0
   CHECK(costmodel::approximations(scenario, costmodel::resolve(scenario)).empty());
+}
+
+TEST_CASE("drawn sites that differ, ideal hosts: later rounds, simulated = closed form") {
+  tests::Draws draws(56);
+  double worst = 0;
+  for (int i = 0; i < 40; ++i) {
+    const int sites = 2 + draws.below(5);
+    const bool aggregates = draws.chance(0.5);
+    costmodel::Scenario scenario = stored(draws.chance(0.5) ? "diloco" : "local_sgd", sites, aggregates);
+    scenario.platform.store->latency_s = draws.between(0, 0.01);
+    for (platforms::Site& site : scenario.platform.sites) {
+      site.uplink_bytes_per_s = draws.between(1e7, 1e8);
+      site.downlink_bytes_per_s = draws.between(1e7, 1e8);
+    }
+    // Sites that differ begin the first rounds together. Then they have drifted apart, and the durations
+    // repeat, or long and short ones take turns: six rounds have as many of both.
+    const std::vector<double> rounds = simulated_wholly(scenario).round_durations_s;
+    REQUIRE(rounds.size() == 12);
+    const double later_s = std::accumulate(rounds.end() - 6, rounds.end(), 0.0) / 6;
+    const double formula_s = costmodel::closed_form(scenario).round.duration_s;
+    CAPTURE(aggregates);
+    CHECK(std::abs(later_s / formula_s - 1) < (aggregates ? 1e-9 : 0.02));
+    worst = std::max(worst, std::abs(later_s / formula_s - 1));
+  }
+  CHECK(worst > 0);  // the cases differ
 }
 
 TEST_CASE("the store is no idle GPU: utilisation, energy, cost and sites are those of the sites that train") {
