@@ -73,12 +73,14 @@ void run_reproduce(const Arguments& arguments) {
   options.add_options()(
       "output", po::value<std::string>()->default_value("")->value_name("FOLDER"),
       "folder for ID.csv and ID.json; it is created if it does not exist (default: no files are written)");
-  const Help help = {"reproduce",
-                     "[ID|all] [options]",
-                     "Computes a figure or table of the FoMoE paper again and states its assumptions. "
-                     "Without an ID it lists the figures and tables.",
-                     {"fomoe reproduce headline", "fomoe reproduce",
-                      "fomoe reproduce fig-time-scaling --set mfu=0.5 --set local_steps=64"}};
+  const Help help = {
+      "reproduce",
+      "[ID|all] [options]",
+      "Computes a figure or table of the FoMoE paper again and states its assumptions, or prints "
+      "published runs beside their predictions (runs). "
+      "Without an ID it lists the figures and tables.",
+      {"fomoe reproduce headline", "fomoe reproduce",
+       "fomoe reproduce fig-time-scaling --set mfu=0.5 --set local_steps=64"}};
   if (arguments.empty()) {
     scenario::write_answer(list_text());
     return;

@@ -29,6 +29,7 @@ constexpr Experiment kExperiments[] = {
     {"fig-skip-throughput", "measured step time against the share of ghost experts", skip_throughput},
     {"headline", "search for the configurations that give 1.42x and 45.44x", headline},
     {"predictions", "the paper's predictions 1 and 2, by formula and by counting", predictions},
+    {"runs", "runs across data centres that others published, beside their predictions", published_runs},
 };
 
 }  // namespace

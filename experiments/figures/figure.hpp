@@ -1,4 +1,5 @@
-// Computes the figures and tables of the FoMoE paper, one source file each, with all assumptions.
+// Computes the figures and tables of the FoMoE paper, one source file each, with all assumptions, and the
+// table of published runs.
 #pragma once
 #include <span>
 #include <string>
@@ -46,6 +47,7 @@ Figure expert_overlap(Assumptions& assume);
 Figure skip_tokens(Assumptions& assume);
 Figure learning_rates(Assumptions& assume);
 Figure skip_throughput(Assumptions& assume);
+Figure published_runs(Assumptions& assume);
 
 std::string csv_text(const Figure& figure);
 std::string json_text(const Experiment& experiment, const Figure& figure, const Json& assumptions);

@@ -310,6 +310,7 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key == "strategy.straggler_timeout"   ? " --set strategy.quorum=1"
         : key == "model.d_ffn"                  ? " --set model.experts=0 --set strategy.method=diloco"
         : key == "quality.interpolate"          ? " --set quality.model=paper-table"
+        : key == "quality.mixtures"             ? " --set quality.model=published"
         : key == "workload.batch"               ? " --set compute.accelerator=H100-SXM --set compute.mfu=0.4"
         : key == "compute.kernel_efficiency"    ? " --set compute.accelerator=H100-SXM"
         : key.starts_with("compute.straggler")  ? " --set compute.straggler_share=0.01"
