@@ -8,7 +8,7 @@ namespace fomoe::scenario {
 namespace {
 
 std::string as_rate(const TableReader& table, const char* key) {
-  return table.has(key) ? fmt::format("{:.4g} Gbit/s", table.quantity(key) * 8 / 1e9) : "no limit";
+  return table.has(key) ? fmt::format("{:.4g} Gbit/s", table.quantity(key) * 8 / 1e9) : "no limit of its own";
 }
 
 }  // namespace
@@ -24,9 +24,8 @@ void read_store(const Document& document, costmodel::Scenario& scenario) {
                  "aggregates = true, because there is no result otherwise");
   scenario.platform.provenance.push_back(
       {"store", Origin::assumed,
-       fmt::format("sends at {}, receives at {}, {:.4g} ms one way to each site{}; {}",
-                   as_rate(table, "uplink") + " to all sites together",
-                   as_rate(table, "downlink") + " from all sites together", store.latency_s * 1e3,
+       fmt::format("{} to all sites together, {} from all of them, {:.4g} ms one way to each site{}; {}",
+                   as_rate(table, "uplink"), as_rate(table, "downlink"), store.latency_s * 1e3,
                    table.has("latency") ? "" : " (not given)",
                    store.aggregates ? "combines what sites upload, which counts as no time"
                                     : "each site downloads what the others have uploaded")});
