@@ -6,6 +6,7 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/own_pace_times.hpp"
 #include "costmodel/formula/resolved.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/summary_inputs.hpp"
@@ -102,6 +103,8 @@ void resolve(const Scenario& scenario, Resolving first, Resolved& resolved) {
       [[fallthrough]];
     case Resolving::times:
       resolved.times = times_of(scenario, resolved.counts, resolved.plan, resolved.links);
+      resolved.own_pace.reset();
+      if (at_own_pace(scenario)) resolve_own_pace(scenario, resolved);
       [[fallthrough]];
     case Resolving::values:
       resolved.values = values_of(scenario, resolved);

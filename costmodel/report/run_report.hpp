@@ -102,7 +102,9 @@ struct RunEfficiency {
 /// (costmodel/plan/attendance.hpp).
 struct Attendance {
   std::vector<double> missed_rounds;  // by site: rounds of the run in which it took no part
-  double trained_share = 1;           // share of the run's sequences that were trained on
+  double trained_share = 1;           // share of the sequences of all rounds that were trained on
+  /// Rounds beyond those without absences, in which what absent sites lost is trained.
+  std::int64_t added_rounds = 0;
   double repeated_rounds = 0;         // rounds that were executed again after a failure
 };
 

@@ -296,6 +296,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
   totals.set_interval(doubt_s);
   if (longest != nullptr)
     report.critical_path = critical_path(plan, report.sites, longest->timeline, longest->last - 1);
+  add_attendance(report, plan, samples);
   totals.finish(scenario);
   return report;
 }

@@ -69,6 +69,7 @@ struct Timeline {
   std::vector<std::vector<std::string>> op_names;
   /// [node]: rounds in which the node took no part. Empty without rules of attendance.
   std::vector<std::int64_t> missed_rounds;
+  std::vector<std::int64_t> missed_steps;  // [node]: optimiser steps of these rounds
   std::int64_t repeated_rounds = 0;  // rounds that were executed again after a failure
 };
 

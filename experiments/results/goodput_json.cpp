@@ -37,6 +37,7 @@ void add_attendance(Json& json, const costmodel::RunReport& report) {
   if (!report.attendance) return;
   json["attendance"] = {{"missed_rounds_per_site", report.attendance->missed_rounds},
                         {"trained_share", report.attendance->trained_share},
+                        {"added_rounds", report.attendance->added_rounds},
                         {"repeated_rounds", report.attendance->repeated_rounds}};
 }
 

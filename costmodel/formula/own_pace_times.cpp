@@ -1,0 +1,69 @@
+#include "costmodel/formula/own_pace_times.hpp"
+
+#include <algorithm>
+
+#include "costmodel/compose/composition.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+/// Cycles of the run of all sites but the first one, and of all.
+double remote_cycles(const OwnPaces& paces) {
+  double cycles = 0;
+  for (std::size_t w = 1; w < paces.sites.size(); ++w) cycles += paces.sites[w].cycles_of_run;
+  return cycles;
+}
+double all_cycles(const OwnPaces& paces) { return paces.sites.front().cycles_of_run + remote_cycles(paces); }
+
+}  // namespace
+
+OwnPaceSite own_pace_site(const Resolved& resolved, int site) {
+  const OwnPaces& paces = *resolved.own_pace;
+  const Pace& pace = paces.sites[static_cast<std::size_t>(site)];
+  const double rounds = resolved.plan.rounds;
+  OwnPaceSite answer;
+  answer.compute_s = pace.cycles_of_run * pace.steps_s / rounds;
+  if (site > 0) {
+    answer.exposed_s = pace.cycles_of_run * (pace.up_s + pace.down_s) / rounds;
+    answer.bytes_sent = pace.cycles_of_run * paces.up_bytes;
+    answer.bytes_received = pace.cycles_of_run * paces.down_bytes;
+    return answer;
+  }
+  answer.compute_s += all_cycles(paces) * resolved.times.sites.front().outer_step_s / rounds;
+  answer.bytes_sent = remote_cycles(paces) * paces.down_bytes;
+  answer.bytes_received = remote_cycles(paces) * paces.up_bytes;
+  return answer;
+}
+
+void resolve_own_pace(const Scenario& scenario, Resolved& resolved) {
+  resolved.own_pace = own_paces(scenario);
+  const auto sites = static_cast<int>(resolved.own_pace->sites.size());
+  const double others = std::max(1.0, static_cast<double>(sites - 1));
+  // The method's formula has one cycle of each site in each round.
+  PlanSummary& plan = resolved.plan;
+  plan.sent = summarise(scenario, resolved.counts.axes, resolved.counts.fixed).sent;
+  const double cycles = remote_cycles(*resolved.own_pace) / (others * plan.rounds);
+  plan.sent.dense *= cycles;
+  plan.sent.expert_sync *= cycles;
+
+  RoundTimes& round = resolved.times.round;
+  std::vector<SiteSeconds>& seconds = resolved.times.sites;
+  for (SiteSeconds& one : seconds) one.round_compute_s = 0;
+  double compute_s = 0, most_compute_s = 0, exposed_s = 0;
+  for (int site = 0; site < sites; ++site) {
+    const OwnPaceSite own = own_pace_site(resolved, site);
+    if (!resolved.counts.alike) seconds[static_cast<std::size_t>(site)].round_compute_s = own.compute_s;
+    compute_s += own.compute_s / sites;
+    most_compute_s = std::max(most_compute_s, own.compute_s);
+    exposed_s += own.exposed_s / sites;
+  }
+  if (resolved.counts.alike) seconds.front().round_compute_s = compute_s;
+  round.duration_s = resolved.own_pace->run_s / plan.rounds;
+  round.slowest_compute_s = most_compute_s;
+  round.exposed_s = exposed_s;
+  round.waiting_s = round.duration_s - most_compute_s - exposed_s;
+  round.communication_s = exposed_s * sites / others;
+}
+
+}  // namespace fomoe::costmodel
