@@ -40,8 +40,8 @@ struct Cycle {
   double up_s = 0, down_s = 0, all_s = 0;
 };
 
-/// The workers, of which those that are alike are one with a number, and the shares of the time for which they
-/// use what they share.
+/// The workers, of which those that are alike are one with a number, and the shares of the time for which
+/// they use what they share.
 class Sharing {
  public:
   Sharing(const std::vector<Worker>& workers, std::size_t shared) : used_(shared, 0.0) {
@@ -58,7 +58,8 @@ class Sharing {
   }
 
  private:
-  /// The parts of a cycle of that duration, if the others use their shares; with `busy` 0, if they do nothing.
+  /// The parts of a cycle of that duration, if the others use their shares; with `busy` 0, if they do
+  /// nothing.
   [[nodiscard]] Cycle parts(const Worker& worker, double cycle_s, double busy) const {
     Cycle cycle{worker.up_s, worker.down_s, 0};
     for (const Use& use : worker.uses) {
@@ -120,12 +121,14 @@ std::vector<Worker> workers_of(const Scenario& scenario, const Platform& platfor
     const platforms::Path &there = platform.path(site, 0), &back = platform.path(0, site);
     const double round_trip_s = there.latency_s + back.latency_s;
     worker.alone_s += round_trip_s + prepared_s + 2 * network.call_overhead_s;
-    const auto own_s = [&](const platforms::Path& path, double port_bytes_per_s, double bytes) {
-      const double cap = flow_cap_bytes_per_s(network, round_trip_s, path.connection_bytes_per_s);
-      return bytes / std::min({path.bandwidth_bytes_per_s, port_bytes_per_s, cap});
+    const auto own_s = [&](int from, int to, double port_bytes_per_s, double bytes) {
+      const platforms::Path& path = platform.path(from, to);
+      const double cap = flow_cap_bytes_per_s(network, round_trip_s, path);
+      return bytes / std::min({path.bandwidth_bytes_per_s, port_bytes_per_s, cap,
+                               shared_cap_bytes_per_s(network, platform, from, to)});
     };
-    worker.up_s = own_s(there, platform.sites[w].uplink_bytes_per_s, up_bytes);
-    worker.down_s = own_s(back, platform.sites[w].downlink_bytes_per_s, down_bytes);
+    worker.up_s = own_s(site, 0, platform.sites[w].uplink_bytes_per_s, up_bytes);
+    worker.down_s = own_s(0, site, platform.sites[w].downlink_bytes_per_s, down_bytes);
     std::map<std::size_t, Use> uses;
     const auto use = [&](std::size_t shared) -> Use& {
       uses[shared].shared = shared;
@@ -133,17 +136,15 @@ std::vector<Worker> workers_of(const Scenario& scenario, const Platform& platfor
     };
     use(server_downlink).up_s = up_bytes / platform.sites.front().downlink_bytes_per_s;
     use(server_uplink).down_s = down_bytes / platform.sites.front().uplink_bytes_per_s;
-    const auto over = [&](std::span<const int> links, double bytes, double Use::*part, double& alone_s) {
+    const auto over = [&](std::span<const int> links, double bytes, double Use::*part) {
       for (const int index : links) {
         const platforms::SharedLink& link = platform.shared_links[static_cast<std::size_t>(index)];
-        if (link.per_flow)
-          alone_s = std::max(alone_s, bytes / link.bandwidth_bytes_per_s);
-        else  // data that cross the link twice need twice as much of it
+        if (!link.per_flow)  // data that cross the link twice need twice as much of it
           use(first_link + static_cast<std::size_t>(index)).*part += bytes / link.bandwidth_bytes_per_s;
       }
     };
-    over(platform.shared_by(site, 0), up_bytes, &Use::up_s, worker.up_s);
-    over(platform.shared_by(0, site), down_bytes, &Use::down_s, worker.down_s);
+    over(platform.shared_by(site, 0), up_bytes, &Use::up_s);
+    over(platform.shared_by(0, site), down_bytes, &Use::down_s);
     for (const auto& [shared, one] : uses) worker.uses.push_back(one);
   }
   return workers;
@@ -189,9 +190,8 @@ void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, d
       return pace.local_steps == 0 ? platforms::kUnlimited
                                    : static_cast<double>(pace.cycles + 1) * pace.cycle_s;
     };
-    const auto next = std::min_element(paces.begin(), paces.end(), [&](const Pace& a, const Pace& b) {
-      return end_s(a) < end_s(b);
-    });
+    const auto next = std::min_element(paces.begin(), paces.end(),
+                                       [&](const Pace& a, const Pace& b) { return end_s(a) < end_s(b); });
     ++next->cycles;
     left -= sequences[static_cast<std::size_t>(next - paces.begin())];
   }
@@ -199,7 +199,13 @@ void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, d
 
 }  // namespace
 
-OwnPaces own_paces(const Scenario& scenario, double up_bytes, double down_bytes) {
+OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, double>> bytes) {
+  const auto of_model = [&](Content content) {
+    return static_cast<double>(count_parameters(scenario.model).total()) *
+           format_of(scenario.strategy, content).bytes_per_element();
+  };
+  const double up_bytes = bytes ? bytes->first : of_model(Content::pseudo_gradient);
+  const double down_bytes = bytes ? bytes->second : of_model(Content::parameter);
   const Platform platform = effective_platform(scenario.platform, scenario.network);
   OwnPaces answer{{}, 0, up_bytes, down_bytes};
   answer.sites = computing(scenario, platform);
@@ -222,21 +228,12 @@ OwnPaces own_paces(const Scenario& scenario, double up_bytes, double down_bytes)
         static_cast<double>(pace.local_steps * local_batch_sequences(scenario, static_cast<int>(w)));
     sequences_per_s += sequences[w] / pace.cycle_s;
   }
-  const auto all =
-      static_cast<double>(optimizer_steps(scenario) * scenario.workload.global_batch_sequences);
+  const auto all = static_cast<double>(optimizer_steps(scenario) * scenario.workload.global_batch_sequences);
   answer.run_s = all / sequences_per_s;
   for (Pace& pace : answer.sites)
     if (pace.local_steps > 0) pace.cycles_of_run = answer.run_s / pace.cycle_s;
   share_out(answer.sites, sequences, all);
   return answer;
-}
-
-OwnPaces own_paces(const Scenario& scenario) {
-  const auto bytes = [&](Content content) {
-    return static_cast<double>(count_parameters(scenario.model).total()) *
-           format_of(scenario.strategy, content).bytes_per_element();
-  };
-  return own_paces(scenario, bytes(Content::pseudo_gradient), bytes(Content::parameter));
 }
 
 }  // namespace fomoe::costmodel

@@ -4,12 +4,12 @@
 
 namespace fomoe::costmodel {
 
-/// Sets resolved.own_pace, and the times and bytes of the mean round that follow from it. The other times of the
-/// scenario must be resolved.
+/// Sets resolved.own_pace, and the times and bytes of the mean round that follow from it. The other times of
+/// the scenario must be resolved.
 void resolve_own_pace(const Scenario& scenario, Resolved& resolved);
 
-/// Seconds of a round in which a site computes, and in which only its transfers are under way; and the bytes of
-/// the run that it sends and receives.
+/// Seconds of a round in which a site computes, and in which only its transfers are under way; and the bytes
+/// of the run that it sends and receives.
 struct OwnPaceSite {
   double compute_s = 0, exposed_s = 0;
   double bytes_sent = 0, bytes_received = 0;

@@ -3,11 +3,11 @@
 // as it has the model.
 //
 // Without `staleness`, each worker trains at its own pace until all sequences of the run are trained: a fast
-// worker has more cycles of local steps, upload and download than a slow one, and the first site's own worker,
-// which sends nothing, has most. own_pace.hpp has the duration of each worker's cycle and of the run. A round of
-// the plan has as many steps as a round of DiLoCo; a fast worker has several cycles in some rounds, and a slow
-// one none. Flows have the rates that the others leave on average: how transfers of equal sites happen to meet
-// would otherwise decide how long the run takes.
+// worker has more cycles of local steps, upload and download than a slow one, and the first site's own
+// worker, which sends nothing, has most. own_pace.hpp has the duration of each worker's cycle and of the run.
+// A round of the plan has as many steps as a round of DiLoCo; a fast worker has several cycles in some
+// rounds, and a slow one none. Flows have the rates that the others leave on average: how transfers of equal
+// sites happen to meet would otherwise decide how long the run takes.
 //
 // With s = `staleness`, a worker waits for slower sites if it is more than s rounds ahead: the model after
 // round r is sent only when the pseudo-gradients of round r − s of all workers have arrived
@@ -223,8 +223,8 @@ Plan plan(const Scenario& scenario) {
 
 PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   PlanSummary summary = through_first_site(axes, fixed);
-  // With `staleness`, and among links that differ, sites begin at different times, which a star that starts at
-  // once does not.
+  // With `staleness`, and among links that differ, sites begin at different times, which a star that starts
+  // at once does not.
   summary.stages[0].between = Between::any;
   return summary;
 }
@@ -249,7 +249,7 @@ Method async_diloco() {
   method.assumptions =
       "without staleness, each transfer has the rate that the other sites leave of the links on average, and "
       "the rates at which sites train add up";
-  method.own_pace = [](const Scenario& scenario) { return !scenario.strategy.staleness; };
+  method.own_pace = [](const Strategy& strategy) { return !strategy.staleness; };
   method.plan = plan;
   method.formula = formula;
   return method;

@@ -157,9 +157,8 @@ HopTimes hop_times(const Scenario& scenario, double transfers) {
       if (from == to) continue;
       const platforms::Path& path = platform.path(from, to);
       const double round_trip_s = path.latency_s + platform.path(to, from).latency_s;
-      const double bytes_per_s =
-          std::min(platform.route_bytes_per_s(from, to),
-                   flow_cap_bytes_per_s(scenario.network, round_trip_s, path.connection_bytes_per_s));
+      const double bytes_per_s = std::min(platform.route_bytes_per_s(from, to),
+                                          flow_cap_bytes_per_s(scenario.network, round_trip_s, path));
       times.seconds[static_cast<std::size_t>(from * times.nodes + to)] =
           transfers * path.latency_s + chunk_bytes / bytes_per_s;
     }

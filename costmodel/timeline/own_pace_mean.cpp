@@ -14,8 +14,8 @@ namespace {
 struct Cycles {
   double count = 0, sequences = 0;  // sequences of all of them
   Span window{0, 0};
-  double variation2 = 0;        // squared coefficient of variation of their durations
-  double executed = 0;          // cycles in the whole sample
+  double variation2 = 0;  // squared coefficient of variation of their durations
+  double executed = 0;    // cycles in the whole sample
   [[nodiscard]] double seconds() const { return window.second - window.first; }
   [[nodiscard]] double sequences_per_s() const { return seconds() > 0 ? sequences / seconds() : 0; }
 };
@@ -61,8 +61,7 @@ Cycles cycles_of(const Plan& plan, const Timeline& timeline, NodeId worker, bool
     const double seconds = ends[i] - (i == 0 ? 0 : ends[i - 1]);
     squares += (seconds - mean_s) * (seconds - mean_s);
   }
-  if (cycles.count > 1 && mean_s > 0)
-    cycles.variation2 = squares / (cycles.count - 1) / (mean_s * mean_s);
+  if (cycles.count > 1 && mean_s > 0) cycles.variation2 = squares / (cycles.count - 1) / (mean_s * mean_s);
   return cycles;
 }
 
@@ -91,7 +90,8 @@ ClassMean own_pace_mean(const Plan& plan, std::size_t sites, const RoundClass& r
   ClassMean means;
   means.total_s = sequences_per_s > 0 ? sequences / sequences_per_s : end_of(timeline);
   std::vector<std::vector<Span>> computing(sites), transferring(sites);
-  const auto add = [&](std::vector<std::vector<Span>>& spans, std::int32_t node, double start_s, double end_s) {
+  const auto add = [&](std::vector<std::vector<Span>>& spans, std::int32_t node, double start_s,
+                       double end_s) {
     const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(node)].site);
     spans[site].push_back(clipped({start_s, end_s}, cycles[site].window));
   };
@@ -122,7 +122,8 @@ ClassMean own_pace_mean(const Plan& plan, std::size_t sites, const RoundClass& r
   for (const auto& [pair, bytes] : timeline.sent.bytes) {
     const int from = plan.nodes[static_cast<std::size_t>(pair.first)].site,
               to = plan.nodes[static_cast<std::size_t>(pair.second)].site;
-    const Cycles& own = cycles[static_cast<std::size_t>(std::max(from, to))];  // one of both is the server's site
+    const Cycles& own =
+        cycles[static_cast<std::size_t>(std::max(from, to))];  // one of both is the server's site
     if (own.executed == 0 || own.seconds() <= 0) continue;
     const double cycles_of_round = round_s * own.count / own.seconds();
     means.sent.add(pair.first, pair.second, bytes / own.executed * cycles_of_round);

@@ -168,6 +168,8 @@ void finish_report(RunReport& report) {
 
 namespace {
 
+constexpr std::size_t kMostWithDestinations = 1024;  // sites
+
 // Adds up mean rounds to the totals of a run.
 class Totals {
  public:
@@ -191,7 +193,12 @@ class Totals {
                 to = plan_.nodes[static_cast<std::size_t>(nodes.second)].site;
       if (from == to) continue;  // stays inside the site
       const double bytes = mean_bytes * count;
-      report_.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
+      SiteReport& sender = report_.sites[static_cast<std::size_t>(from)];
+      sender.bytes_sent += bytes;
+      if (report_.sites.size() <= kMostWithDestinations) {
+        sender.bytes_sent_to.resize(report_.sites.size());
+        sender.bytes_sent_to[static_cast<std::size_t>(to)] += bytes;
+      }
       report_.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
       per_round_.add(from, to, bytes / rounds);
     }

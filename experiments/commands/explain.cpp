@@ -192,7 +192,8 @@ std::string own_pace_lines(const Scenario& scenario, const costmodel::Resolved& 
   }
   const double run_s = resolved.own_pace->run_s;
   return text + text_of({"wall clock", "sequences ÷ Σ over the sites of sequences of a cycle ÷ cycle",
-                         fmt::format("{} sequences", whole(resolved.plan.steps * resolved.counts.axes.global_batch_sequences)),
+                         fmt::format("{} sequences", whole(resolved.plan.steps *
+                                                           resolved.counts.axes.global_batch_sequences)),
                          fmt::format("{:.10g} s ({})", run_s, human_time(run_s))});
 }
 

@@ -12,7 +12,7 @@ namespace fomoe::sim {
 namespace {
 
 constexpr int kMostRuns = 24;
-constexpr double kPrecise = 1e-3;       // a run that trains this share too much is not searched any further
+constexpr double kPrecise = 1e-3;        // a run that trains this share too much is not searched any further
 constexpr double kLeastProgress = 0.01;  // of what more steps train, if all were trained
 
 /// Steps whose sequences were trained, as a number of whole optimiser steps.
@@ -55,12 +55,11 @@ SimulatedRun with_lost_work(const costmodel::Scenario& scenario, SimulatedRun ru
   if (many == 0)
     throw InputError(scenario.strategy.quorum ? "strategy.quorum" : "failures.outages",
                      "sites that are absent from nearly all rounds",
-                     "outages and a quorum with which all tokens can be trained",
-                     "policy = \"wait\"");
+                     "outages and a quorum with which all tokens can be trained", "policy = \"wait\"");
   longest.report.attendance->added_rounds = longest.plan.rounds - rounds;
-  longest.report.notes.push_back(
-      "absent sites lost work: " + std::to_string(longest.plan.rounds - rounds) + " rounds more than the " +
-      std::to_string(rounds) + " without absences train as many tokens as the scenario has");
+  longest.report.notes.push_back("absent sites lost work: " + std::to_string(longest.plan.rounds - rounds) +
+                                 " rounds more than the " + std::to_string(rounds) +
+                                 " without absences train as many tokens as the scenario has");
   return longest;
 }
 

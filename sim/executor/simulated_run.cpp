@@ -51,7 +51,8 @@ std::vector<std::int64_t> first_rounds(const costmodel::RoundClass& round_class,
   wanted = std::min({wanted, round_class.count, round_class.known.value_or(round_class.count)});
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < wanted; ++i) indices.push_back(round_class.round_at(i));
-  if (round_class.overlapping && !round_class.own_pace) indices.back() = round_class.round_at(round_class.count - 1);
+  if (round_class.overlapping && !round_class.own_pace)
+    indices.back() = round_class.round_at(round_class.count - 1);
   return indices;
 }
 

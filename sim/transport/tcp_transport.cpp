@@ -42,7 +42,7 @@ class TcpMessage : public Message, private PartEvents {
   void start() {
     if (events_.abandoned()) return;
     events_.moving(ref_, overhead_s_);
-    const int streams = transport_.network_.streams;
+    const int streams = transport_.connections(from_, to_);
     const auto parts = static_cast<int>(std::min<std::int64_t>(streams, bytes_));
     unwritten_ = undelivered_ = parts;
     for (int stream = 0; stream < parts; ++stream)

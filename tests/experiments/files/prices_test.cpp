@@ -25,7 +25,8 @@ costmodel::Prices read(const std::string& toml, const std::string& pricing = "on
   platform.sites[0].name = "aws:us-east-1";
   platform.sites[1].name = "aws:eu-west-1";
   platform.sites[2].name = "paris";
-  return scenario::read_price_file(folder / "p.toml", pricing, platform);
+  return scenario::read_price_file(folder / "p.toml",
+                                   std::vector<std::string>(platform.sites.size(), pricing), platform);
 }
 
 // Returns the message about the price file `toml`, from the file's name on, without its folder.
