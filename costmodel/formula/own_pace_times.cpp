@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "costmodel/compose/composition.hpp"
+#include "costmodel/compose/make_plan.hpp"
 
 namespace fomoe::costmodel {
 

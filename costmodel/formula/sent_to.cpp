@@ -7,7 +7,7 @@ namespace fomoe::costmodel {
 namespace {
 
 /// The site to which one site sends in a ring.
-int next_in_ring(const std::vector<NodeId>& ring, int site) {
+int next_in_ring(const std::vector<int>& ring, int site) {
   const auto own = std::find(ring.begin(), ring.end(), site);
   return own + 1 == ring.end() ? ring.front() : *(own + 1);
 }

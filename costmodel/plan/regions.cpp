@@ -35,9 +35,9 @@ std::vector<int> regions_of_sites(const platforms::Platform& platform, int regio
   const bool named = of_platform(platform, regions, names);
   std::vector<int> found;
   for (int site = 0; site < platform.size(); ++site)
-    found.push_back(named ? static_cast<int>(index_in(
-                                  names, platform.sites[static_cast<std::size_t>(site)].region))
-                            : site * regions / platform.size());
+    found.push_back(
+        named ? static_cast<int>(index_in(names, platform.sites[static_cast<std::size_t>(site)].region))
+              : site * regions / platform.size());
   return found;
 }
 
@@ -58,7 +58,8 @@ std::string regions_note(const platforms::Platform& platform, int regions) {
     }
   }
   if (of_platform(platform, regions, names)) return text + ": those that the platform gives";
-  if (names.empty()) return text + ": consecutive sites, since the platform gives no region to some or all of them";
+  if (names.empty())
+    return text + ": consecutive sites, since the platform gives no region to some or all of them";
   return text + ": consecutive sites, since the platform gives " + std::to_string(names.size()) +
          " regions, which are not " + std::to_string(regions) + " of equal size";
 }

@@ -8,8 +8,8 @@
 namespace fomoe::costmodel {
 
 /// The region of each site, as indices from 0 to `regions` − 1: the regions that the platform names, in the
-/// order in which its sites name them, if these are as many and have equally many sites; otherwise equally many
-/// consecutive sites each.
+/// order in which its sites name them, if these are as many and have equally many sites; otherwise equally
+/// many consecutive sites each.
 std::vector<int> regions_of_sites(const platforms::Platform& platform, int regions);
 
 /// Which sites are in which region, and why; a sentence without a full stop.

@@ -137,6 +137,12 @@ RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int6
   report.provenance.push_back(memory_provenance(counts.fullest_site().model, counts.fullest_site().load));
   report.memory_problem = memory_problem(scenario, counts);
   report.warnings = warnings_about(scenario);
+  constexpr double kDoubtedMfu = 0.75;
+  if (report.efficiency && report.efficiency->mfu > kDoubtedMfu)
+    report.warnings.push_back(
+        "the steps have an MFU of " + short_text(std::round(100 * report.efficiency->mfu)) +
+        " %, more than published trainings reach (20 to 60 %); is the step time that of all "
+        "GPUs of a site with its whole batch?");
   return report;
 }
 

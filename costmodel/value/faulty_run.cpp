@@ -1,10 +1,10 @@
-#include "costmodel/value/goodput.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
+
+#include "costmodel/value/goodput.hpp"
 
 namespace fomoe::costmodel {
 
@@ -14,7 +14,8 @@ constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 // Limits beyond which a run counts as never ending: consecutive events without progress, and events in total.
 constexpr int kMaxEventsWithoutProgress = 100'000, kMaxEvents = 500'000;
 
-/// Which of the sites that are there fails first, if those with `rates` do: the one whose own gap is shortest.
+/// Which of the sites that are there fails first, if those with `rates` do: the one whose own gap is
+/// shortest.
 std::size_t first_of(const std::vector<double>& rates, const Gap& gap) {
   std::size_t first = 0;
   double least = kNoEnd;
@@ -146,7 +147,7 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
     for (const Absent& one : absent) next = std::min(next, one.until_s);
     return next;
   };
-  double to_failure = -1;       // until a working site fails; −1: not drawn yet
+  double to_failure = -1;  // until a working site fails; −1: not drawn yet
   double least_left_s = left_s;
   int events_without_progress = 0;
   for (int event = 0; event < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;

@@ -14,6 +14,11 @@ namespace fomoe::scenario {
 /// bandwidth. Sites that are not used need no paths. Throws FileError.
 platforms::Platform read_platform_file(const std::string& path, const platforms::UsedSites& used = {});
 
+/// Throws FileError if the file is a graph (GML, GraphML), a table or the output of a measurement: it names
+/// what the file is, and what is read as a platform. Other files, also unreadable ones, are left to the
+/// reader.
+void refuse_other_kinds(const std::string& path);
+
 struct MeasuredPath {
   double bandwidth_bytes_per_s = 0;
   double latency_s = 0;  // one way, seconds: half of the measured round trip

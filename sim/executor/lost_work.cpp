@@ -11,9 +11,9 @@ namespace fomoe::sim {
 
 namespace {
 
-constexpr int kMostRuns = 24;
-constexpr double kPrecise = 1e-3;        // a run that trains this share too much is not searched any further
-constexpr double kLeastProgress = 0.01;  // of what more steps train, if all were trained
+constexpr int kMostSearches = 24;
+constexpr double kCloseEnough = 1e-3;  // a run that trains this share too much is not searched any further
+constexpr double kLeastShare = 0.01;   // of what more steps train, if all were trained
 
 /// Steps whose sequences were trained, as a number of whole optimiser steps.
 double trained_steps(const SimulatedRun& run) {
@@ -35,8 +35,8 @@ SimulatedRun with_lost_work(const costmodel::Scenario& scenario, SimulatedRun ru
   std::int64_t few = run.plan.steps, many = 0;
   double trained = trained_steps(run), share = 1;
   SimulatedRun longest;
-  for (int runs = 1; runs < kMostRuns; ++runs) {
-    if (many > 0 && (many - few <= 1 || trained_steps(longest) <= asked * (1 + kPrecise))) break;
+  for (int runs = 1; runs < kMostSearches; ++runs) {
+    if (many > 0 && (many - few <= 1 || trained_steps(longest) <= asked * (1 + kCloseEnough))) break;
     std::int64_t next = few + static_cast<std::int64_t>(std::ceil((asked - trained) / share * (1 - 1e-12)));
     if (many > 0) next = std::clamp(next, few + 1, many - 1);
     costmodel::Scenario longer = scenario;
@@ -48,7 +48,7 @@ SimulatedRun with_lost_work(const costmodel::Scenario& scenario, SimulatedRun ru
       longest = std::move(one);
       continue;
     }
-    share = std::clamp((now - trained) / static_cast<double>(one.plan.steps - few), kLeastProgress, 1.0);
+    share = std::clamp((now - trained) / static_cast<double>(one.plan.steps - few), kLeastShare, 1.0);
     few = one.plan.steps;
     trained = now;
   }

@@ -296,7 +296,7 @@ double over_shared_s(const Stage& stage, const LinkSets& sets) {
   const double latencies_s = stage.latency_hops * sets.all.latency_s;
   SharedBytes bytes(platform), back(platform);
   if (stage.between == Between::ring) {
-    const std::vector<NodeId>& ring = sets.ring_order;
+    const std::vector<int>& ring = sets.ring_order;
     for (std::size_t i = 0; i < ring.size(); ++i)
       bytes.add(ring[i], ring[(i + 1) % ring.size()], stage.bytes);
     return latencies_s + bytes.longest_s();

@@ -32,8 +32,8 @@ struct LinkSets {
   /// The terms of connections whose windows are counted (connection_window.hpp); null: none are.
   std::shared_ptr<const NetworkModel> windows;
   std::shared_ptr<const platforms::Platform> sites;  // with payload rates
-  std::vector<NodeId> ring_order;  // if several paths share links, or egress has a price by destination
-  double payload_s_per_byte = 0;   // of preparing what a site sends, during which it does not send
+  std::vector<int> ring_order;    // if several paths share links, or egress has a price by destination
+  double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
   /// Direct exchanges that were computed over these sites: rows of a sweep repeat them.
   struct Exchange {
     double steps, pair_bytes, seconds;

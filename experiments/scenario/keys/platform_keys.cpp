@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "experiments/scenario/keys/members.hpp"
+#include "platforms/each_path.hpp"
 
 namespace fomoe::scenario {
 namespace {
 
 /// Whether the platform has equal sites and links, which no file or trace describes.
 bool equal_sites(const platforms::Platform& platform) {
-  return platform.name == "uniform" && platform.changes.empty();
+  return platform.name == "uniform" && platform.changes.empty() && !platforms::links_differ(platform);
 }
 
 bool set_sites(Scenario& scenario, double value) {
@@ -62,12 +63,12 @@ bool set_queue(Scenario& scenario, double value) {
 constexpr KeyMember queue = {.set = set_queue};
 
 bool set_gateways(Scenario& scenario, double value) {
-  const std::vector<platforms::Site>& sites = scenario.platform.sites;
-  if (std::any_of(sites.begin(), sites.end(), [](const platforms::Site& site) { return site.own_machines; }))
+  const std::vector<platforms::Site>& own = scenario.platform.sites;
+  if (std::any_of(own.begin(), own.end(), [](const platforms::Site& site) { return site.own_machines; }))
     return false;
   if (value > 1)
     scenario.platform = platforms::with_machines(std::move(scenario.platform),
-                                                 std::vector<int>(sites.size(), static_cast<int>(value)));
+                                                 std::vector<int>(own.size(), static_cast<int>(value)));
   return true;
 }
 constexpr KeyMember gateways = {.set = set_gateways, .has_rules = true, .neutral = "1"};

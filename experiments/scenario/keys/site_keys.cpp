@@ -1,4 +1,6 @@
 // Keys of a [[site]]; it may also have most keys of [compute].
+#include <iterator>
+
 #include "experiments/scenario/keys/members.hpp"
 
 namespace fomoe::scenario {
@@ -10,6 +12,12 @@ constexpr Key kSiteKeys[] = {
      "\"site-1\""},
     {"batch_share", Values(Kind::multiple, 1e6), "1", "",
      "part of the batch that this site processes, relative to the parts of the other sites", "0.5"},
+    {"bandwidth", Kind::rate, "", "as the platform says", "rate of this site's line, in both directions",
+     "\"20Gbps\""},
+    {"uplink", Kind::rate, "", "bandwidth, or as the platform says", "rate from this site to the network",
+     "\"10Gbps\""},
+    {"downlink", Kind::rate, "", "bandwidth, or as the platform says", "rate from the network to this site",
+     "\"20Gbps\""},
     {"gateways", Values(Kind::count, 4096), "", "platform.gateways",
      "number of machines that carry this site's traffic", "1"},
     {"streams", Values(Kind::count, 65536), "", "network_model.streams",
@@ -38,6 +46,19 @@ constexpr Key kSiteKeys[] = {
      "time that this site needs to restart, without the transfer of its training state", "\"10min\""},
 };
 
-std::vector<Key> site_keys() { return keys_in("site", kSiteKeys); }
+constexpr Key kPathKeys[] = {
+    {"path.from", Kind::text, "", "", "sending site of a path whose rate or latency the scenario changes",
+     "\"site-0\""},
+    {"path.to", Kind::text, "", "", "receiving site", "\"site-1\""},
+    {"path.bandwidth", Kind::rate, "", "as the platform says", "rate of this path alone, in one direction",
+     "\"5Gbps\""},
+    {"path.latency", Kind::latency, "", "as the platform says", "one-way latency of this path", "\"45ms\""},
+};
+
+std::vector<Key> site_keys() {
+  std::vector<Key> keys = keys_in("site", kSiteKeys);
+  keys.insert(keys.end(), std::begin(kPathKeys), std::end(kPathKeys));
+  return keys;
+}
 
 }  // namespace fomoe::scenario

@@ -79,6 +79,7 @@ platforms::Platform from_file(const TableReader& table, std::uint64_t seed) {
   refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
                 "link rates and latencies only in the platform file (rate_factor scales all its rates)");
   const std::string path = table.file("file");
+  refuse_other_kinds(path);
   platforms::UsedSites used;
   if (table.has("use_sites"))
     used.names = table.list("use_sites");
@@ -238,8 +239,10 @@ void read_platform(const Document& document, costmodel::Scenario& scenario) {
   if (!table.has("file")) read_trace(table, platform);
   table.set_members(scenario);
   set_carriers(table, platform);
+  platform = with_own_lines(document, std::move(platform));
   platform = with_machines_of_sites(document, std::move(platform), table.small_count("gateways"));
   state_machines(platform);
+  platform = with_own_paths(document, std::move(platform));
   if (const double factor = table.number("rate_factor"); factor != 1) {
     platform = platforms::scaled_bandwidth(std::move(platform), factor);
     platform.provenance.push_back(

@@ -71,23 +71,6 @@ costmodel::SiteCompute read_own_compute(const Document& document, const toml::ta
 
 }  // namespace
 
-const std::vector<Key>& own_site_keys() {
-  static const std::vector<Key> all = [] {
-    std::vector<Key> keys;
-    for (const Key& key : scenario_keys())
-      if (key.table == "site") keys.push_back(key);
-    for (Key key : scenario_keys()) {
-      const bool varies =
-          key.name == "step_variation" || key.name == "draw_samples" || key.name.starts_with("straggler");
-      if (key.table != "compute" || varies) continue;
-      key.table = "site";
-      keys.push_back(key);
-    }
-    return keys;
-  }();
-  return all;
-}
-
 void read_sites(const Document& document, costmodel::Scenario& scenario,
                 const std::vector<Provenance>& model_notes, bool compute_required) {
   const TableReader workload(document, scenario_keys(), "workload", find_table(document, "workload"));

@@ -49,6 +49,54 @@ bool describes_compute(const toml::table& site) {
   });
 }
 
+platforms::Platform with_own_lines(const Document& document, platforms::Platform platform) {
+  std::vector<std::string> changed;
+  each_site(document, platform, [&](const TableReader& table, int site) {
+    if (first_key(table, {"bandwidth", "uplink", "downlink"}) == nullptr) return;
+    if (table.has("bandwidth") && table.has("uplink") && table.has("downlink"))
+      table.refuse("bandwidth", "bandwidth together with uplink and downlink",
+                   "either bandwidth, or uplink and downlink");
+    platforms::Site& own = platform.sites[static_cast<std::size_t>(site)];
+    const auto rate = [&](const char* key, double& bytes_per_s) {
+      if (table.has("bandwidth")) bytes_per_s = table.quantity("bandwidth");
+      if (table.has(key)) bytes_per_s = table.quantity(key);
+    };
+    rate("uplink", own.uplink_bytes_per_s);
+    rate("downlink", own.downlink_bytes_per_s);
+    own.machine_rates = false;
+    changed.push_back("the line of " + own.name);
+  });
+  if (!changed.empty())
+    platform.provenance.push_back({"lines", Origin::assumed, "given in the scenario: " + listed(changed)});
+  return platform;
+}
+
+platforms::Platform with_own_paths(const Document& document, platforms::Platform platform) {
+  std::vector<std::string> changed, known;
+  for (const platforms::Site& site : platform.sites) known.push_back(site.name);
+  for (const toml::table* section : find_tables(document, "path")) {
+    const TableReader table(document, scenario_keys(), "path", section, /*known=*/true);
+    const auto end = [&](const char* key) {
+      const std::string name = table.text(key);
+      const auto found = std::find(known.begin(), known.end(), name);
+      if (found == known.end())
+        table.refuse(key, '"' + name + '"', "the name of a site that is used: " + listed(known),
+                     nearest(name, known));
+      return static_cast<int>(found - known.begin());
+    };
+    const int from = end("from"), to = end("to");
+    if (from == to) table.refuse("to", "the sending site itself", "another site");
+    platform.change_path(from, to, [&](platforms::Path& path) {
+      if (table.has("bandwidth")) path.bandwidth_bytes_per_s = table.quantity("bandwidth");
+      if (table.has("latency")) path.latency_s = table.quantity("latency");
+    });
+    changed.push_back("the path from " + table.text("from") + " to " + table.text("to"));
+  }
+  if (!changed.empty())
+    platform.provenance.push_back({"paths", Origin::assumed, "given in the scenario: " + listed(changed)});
+  return platform;
+}
+
 platforms::Platform with_machines_of_sites(const Document& document, platforms::Platform platform,
                                            int machines) {
   std::vector<int> each(platform.sites.size(), machines);
@@ -67,9 +115,8 @@ platforms::Platform with_machines_of_sites(const Document& document, platforms::
     if (streams[static_cast<std::size_t>(from)] == 0) continue;
     for (int to = 0; to < platform.size(); ++to)
       if (from != to)
-        platform.change_path(from, to, [&](platforms::Path& path) {
-          path.streams = streams[static_cast<std::size_t>(from)];
-        });
+        platform.change_path(
+            from, to, [&](platforms::Path& path) { path.streams = streams[static_cast<std::size_t>(from)]; });
   }
   return platform;
 }
@@ -118,8 +165,8 @@ void set_prices_of_sites(const Document& document, const platforms::Platform& pl
     given.push_back(name_of(platform, site));
   });
   if (!given.empty())
-    prices->provenance.push_back({"prices of sites", Origin::assumed,
-                                  "given in [[site]] for " + listed(given)});
+    prices->provenance.push_back(
+        {"prices of sites", Origin::assumed, "given in [[site]] for " + listed(given)});
 }
 
 void set_failures_of_sites(const Document& document, costmodel::Scenario& scenario) {
@@ -156,16 +203,18 @@ void set_failures_of_sites(const Document& document, costmodel::Scenario& scenar
     costmodel::SiteFailures& own = sites[static_cast<std::size_t>(site)];
     if (own.preemptions_per_s <= 0) continue;
     if (pricing(site) == costmodel::Pricing::on_demand) on_demand.push_back(name_of(platform, site));
-    if (pricing(site) != costmodel::Pricing::owned || own_preemptions[static_cast<std::size_t>(site)]) continue;
+    if (pricing(site) != costmodel::Pricing::owned || own_preemptions[static_cast<std::size_t>(site)])
+      continue;
     own.preemptions_per_s = 0;
     owned.push_back(name_of(platform, site));
   }
   std::vector<std::string>& notes = scenario.failures->notes;
   if (!owned.empty()) notes.push_back("owned GPUs are not preempted: " + listed(owned));
   if (!on_demand.empty())
-    notes.push_back("GPUs with on-demand prices are preempted as preemptions_per_day says, although clouds preempt "
-                    "spot GPUs only: " +
-                    listed(on_demand));
+    notes.push_back(
+        "GPUs with on-demand prices are preempted as preemptions_per_day says, although clouds preempt "
+        "spot GPUs only: " +
+        listed(on_demand));
   const costmodel::SiteFailures usual = scenario.failures->at(0);
   if (std::any_of(sites.begin(), sites.end(), [&](const auto& one) { return one != usual; }))
     scenario.failures->sites = std::move(sites);

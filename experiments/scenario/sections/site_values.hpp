@@ -18,9 +18,15 @@ void each_site(const Document& document, const platforms::Platform& platform,
 /// Whether the table of a [[site]] has a key of [compute].
 bool describes_compute(const toml::table& site);
 
-/// The platform with the machines and the connections that the scenario gives its sites; `machines` are those of
-/// a site without a number of its own.
-platforms::Platform with_machines_of_sites(const Document& document, platforms::Platform platform, int machines);
+/// The platform with the lines that the scenario changes: bandwidth, uplink and downlink of a [[site]].
+platforms::Platform with_own_lines(const Document& document, platforms::Platform platform);
+/// The platform with the paths that the scenario changes: [[path]].
+platforms::Platform with_own_paths(const Document& document, platforms::Platform platform);
+
+/// The platform with the machines and the connections that the scenario gives its sites; `machines` are those
+/// of a site without a number of its own.
+platforms::Platform with_machines_of_sites(const Document& document, platforms::Platform platform,
+                                           int machines);
 
 /// Sets the prices that [[site]] tables give. Refuses them without prices for all sites.
 void set_prices_of_sites(const Document& document, const platforms::Platform& platform,

@@ -183,3 +183,57 @@ TEST_CASE("wrong CSV files: the message has the line and the column") {
         "m.csv:2: throughput_median_bits_per_s: got \"nan\"; expected a number above zero; for example "
         "4850218610");
 }
+
+TEST_CASE("a line in out_links and in_links is crossed twice between its own sites, and is named") {
+  const std::string toml = kTop + "[[link]]\nname = \"line\"\nbandwidth = \"1Gbps\"\n" +
+                           "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nout_links = "
+                           "[\"line\"]\nin_links = [\"line\"]\n"
+                           "[[site]]\nname = \"b\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nout_links = "
+                           "[\"line\"]\nin_links = [\"line\"]\n"
+                           "[[site]]\nname = \"c\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
+                           "[default_path]\nlatency = \"25ms\"\n";
+  const platforms::Platform p = read(toml);
+  CHECK(p.shared_by(0, 1).size() == 2);
+  CHECK(p.shared_by(0, 2).size() == 1);
+  CHECK(p.shared_by(2, 1).size() == 1);
+  bool named = false;
+  for (const Provenance& one : p.provenance)
+    named = named || (one.what == "line" && one.detail.find("cross it twice") != std::string::npos);
+  CHECK(named);
+}
+
+TEST_CASE("a [[site]] beside paths_csv hides no place of it, and sites that are not used need no paths") {
+  const std::string csv = kHeader + "x,y,1e9,1,10\ny,x,1e9,1,10\n";
+  const std::string toml = kTop +
+                           "paths_csv = \"m.csv\"\n[[site]]\nname = \"own\"\nuplink = \"1Gbps\"\n"
+                           "downlink = \"1Gbps\"\n";
+  CHECK(complaint(toml, csv).find("no path from \"own\" to \"x\"") != std::string::npos);
+  CHECK(read(toml + "[default_path]\nlatency = \"5ms\"\n", csv).size() == 3);
+  const Folder folder;
+  write_all(folder / "p.toml", toml);
+  write_all(folder / "m.csv", "\xEF\xBB\xBF" + csv);  // as a spreadsheet writes it
+  CHECK(read_platform_file(folder / "p.toml", {{"x", "y"}, {}}).size() == 3);
+  CHECK_THROWS_AS((void)read_platform_file(folder / "p.toml", {{"own", "x"}, {}}), FileError);
+}
+
+TEST_CASE("files of other kinds that are given as a platform are named, with what is read") {
+  const Folder folder;
+  const auto said = [&](const std::string& name, const std::string& text) {
+    write_all(folder / name, text);
+    const Ran ran = run_in(
+        folder.path(), "fomoe simulate " + source_dir() +
+                           "/experiments/scenarios/two-sites.toml --set platform.file=" + (folder / name));
+    CHECK(ran.exit_status == 2);
+    CHECK_MESSAGE(
+        ran.err.find("a platform file in TOML, a SimGrid platform with the ending .xml") != std::string::npos,
+        ran.err);
+    return ran.err;
+  };
+  CHECK(said("net.gml", "graph [\n node [ id 0 ]\n]\n").find("got a graph in GML") != std::string::npos);
+  CHECK(said("net.graphml", "<?xml version=\"1.0\"?><graphml></graphml>").find("got a graph in GraphML") !=
+        std::string::npos);
+  CHECK(said("delay.csv", "delay,Oregon,Virginia\nOregon,0,67\n").find("got a table (CSV)") !=
+        std::string::npos);
+  CHECK(said("ping.txt", "PING 10.0.0.2\nrtt min/avg/max/mdev = 66/67/69/1 ms\n")
+            .find("got the output of ping") != std::string::npos);
+}

@@ -93,6 +93,27 @@ TEST_CASE(
   CHECK(prices.provenance.front().detail == "p, as of 2026-01-15, on_demand GPUs, USD: a test");
 }
 
+TEST_CASE("price file: egress by destination, and a kind of price for each site") {
+  const costmodel::Prices prices =
+      read(kTop + kGpu +
+           "[[egress]]\nsites = \"aws:\"\nto = \"aws:\"\nper_gb = \"0.02USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n");
+  REQUIRE(prices.sites[0].egress_to.size() == 1);
+  CHECK(prices.sites[0].egress_to[0].sites == "aws:");
+  CHECK(close(prices.sites[0].egress_to[0].tiers[0].price_per_byte, 0.02e-9));
+  REQUIRE(prices.sites[0].egress.size() == 2);
+  const Folder folder;
+  write_all(folder / "p.toml", kTop + kGpu + "[[gpu]]\nsites = \"site-0\"\nowned = \"1.20USD\"\n");
+  const costmodel::Prices mixed =
+      scenario::read_price_file(folder / "p.toml", {"owned", "spot"}, platforms::uniform(2, 1, 1, 0));
+  CHECK(close(mixed.sites[0].gpu_price_per_s, 1.2 / 3600));
+  CHECK(close(mixed.sites[1].gpu_price_per_s, 1.8 / 3600));
+  CHECK(mixed.sites[0].pricing == costmodel::Pricing::owned);
+  CHECK(mixed.provenance.front().detail.find("owned GPUs at site-0; spot GPUs at site-1") !=
+        std::string::npos);
+}
+
 TEST_CASE("price file: on demand, spot or owned, and no price if none is given") {
   CHECK(close(read(kTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
   CHECK(
