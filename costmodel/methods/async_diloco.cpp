@@ -114,9 +114,10 @@ class PacedRounds {
   }
 
  private:
-  // Cycles of worker w before the round.
+  // Cycles of worker w before the round. Its first one is in the first round: the server is then never
+  // behind.
   [[nodiscard]] std::int64_t before(std::size_t w, std::int64_t index) const {
-    return paces_[w].cycles * index / rounds_;
+    return (paces_[w].cycles * index + rounds_ - 1) / rounds_;
   }
   // The round of a cycle is the last one before which at most `cycle` cycles are done.
   [[nodiscard]] std::int64_t round_of(std::size_t w, std::int64_t cycle) const {

@@ -58,7 +58,7 @@ constexpr Key kPlatformFileKeys[] = {
      "\"office up\""},
     {"link.bandwidth", Kind::rate, "", "", "total rate of all flows on the link", "\"800Mbps\""},
     {"link.per_flow", Kind::boolean, "false", "",
-     "whether the bandwidth is a limit of each single flow instead of a total", "true"},
+     "whether the bandwidth is a limit of each single connection instead of a total", "true"},
 
     {"backbone.from", Kind::text, "", "", "region at one end", "\"europe\""},
     {"backbone.to", Kind::text, "", "", "region at the other end; the same for a backbone inside a region",

@@ -80,7 +80,8 @@ TEST_CASE(
                    2.0 / 3600,
                    100,
                    0.36 / kJoulesPerKwh,
-                   {{std::numeric_limits<double>::infinity(), 0.02 / kGb}}};
+                   {{std::numeric_limits<double>::infinity(), 0.02 / kGb}},
+                   {}};
   SitePrices dear = cheap;
   dear.gpu_price_per_s = 4.0 / 3600;
   scenario.prices =
