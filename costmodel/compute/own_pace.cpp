@@ -181,7 +181,9 @@ void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, d
   double left = all_sequences;
   for (std::size_t w = 0; w < paces.size(); ++w) {
     if (paces[w].local_steps == 0) continue;
-    paces[w].cycles = static_cast<std::int64_t>(std::floor(paces[w].cycles_of_run * (1 + 1e-12)));
+    // At least one: the plan shows the pace of every site.
+    paces[w].cycles = std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(std::floor(paces[w].cycles_of_run * (1 + 1e-12))));
     left -= sequences[w] * static_cast<double>(paces[w].cycles);
   }
   // The workers whose next cycle would end first train the rest.
@@ -198,6 +200,12 @@ void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, d
 }
 
 }  // namespace
+
+double remote_cycles(const OwnPaces& paces) {
+  double cycles = 0;
+  for (std::size_t w = 1; w < paces.sites.size(); ++w) cycles += paces.sites[w].cycles_of_run;
+  return cycles;
+}
 
 OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, double>> bytes) {
   const auto of_model = [&](Content content) {

@@ -27,6 +27,9 @@ struct OwnPaces {
   double up_bytes = 0, down_bytes = 0;  // of a cycle
 };
 
+/// Cycles of the run of all sites but the first one, which alone need transfers.
+double remote_cycles(const OwnPaces& paces);
+
 /// The pace of each site's worker, if it uploads to a server at the first site and downloads from there in
 /// every cycle. A cycle of worker w takes
 ///   c_w = K_w·t_w + t_up + t_outer + t_down

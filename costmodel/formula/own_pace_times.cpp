@@ -8,12 +8,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-/// Cycles of the run of all sites but the first one, and of all.
-double remote_cycles(const OwnPaces& paces) {
-  double cycles = 0;
-  for (std::size_t w = 1; w < paces.sites.size(); ++w) cycles += paces.sites[w].cycles_of_run;
-  return cycles;
-}
+/// Cycles of the run of all sites.
 double all_cycles(const OwnPaces& paces) { return paces.sites.front().cycles_of_run + remote_cycles(paces); }
 
 }  // namespace
@@ -40,12 +35,8 @@ void resolve_own_pace(const Scenario& scenario, Resolved& resolved) {
   resolved.own_pace = own_paces(scenario);
   const auto sites = static_cast<int>(resolved.own_pace->sites.size());
   const double others = std::max(1.0, static_cast<double>(sites - 1));
-  // The method's formula has one cycle of each site in each round.
   PlanSummary& plan = resolved.plan;
   plan.sent = summarise(scenario, resolved.counts.axes, resolved.counts.fixed).sent;
-  const double cycles = remote_cycles(*resolved.own_pace) / (others * plan.rounds);
-  plan.sent.dense *= cycles;
-  plan.sent.expert_sync *= cycles;
 
   RoundTimes& round = resolved.times.round;
   std::vector<SiteSeconds>& seconds = resolved.times.sites;

@@ -68,9 +68,11 @@ ResolvedTimes times_of(const Scenario& scenario, const Counts& counts, const Pla
   return times;
 }
 
-/// What a site sends in the run: as many bytes as each other one, to those to which its stages send.
+/// What a site sends in the run: as many bytes as each other one unless sites have paces of their own, to
+/// those to which its stages send.
 SiteTraffic traffic_of(const Scenario& scenario, const Resolved& resolved, int site) {
-  SiteTraffic traffic{resolved.plan.sent.total() * resolved.plan.rounds};
+  SiteTraffic traffic{resolved.own_pace ? own_pace_site(resolved, site).bytes_sent
+                                        : resolved.plan.sent.total() * resolved.plan.rounds};
   if (egress_by_destination(scenario.prices)) traffic.to = sent_to(resolved, site, traffic.bytes);
   return traffic;
 }

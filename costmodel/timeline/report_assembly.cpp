@@ -248,6 +248,25 @@ class Totals {
   double squares_s4_ = 0;  // Σ vᵢ²/(nᵢ − 1)
 };
 
+/// The position of the round whose duration is nearest to the median, the last one of several. The last one
+/// of overlapping rounds empties the pipeline, so one from the middle is representative.
+std::size_t typical_round(const Timeline& timeline, const RoundClass& kind) {
+  const std::size_t executed = timeline.rounds.size();
+  if (kind.overlapping) return executed > 3 ? executed - 3 : executed - 1;
+  // It stands for those that are missing.
+  if (kind.identical && static_cast<std::int64_t>(executed) < kind.count) return executed - 1;
+  const std::vector<double> seconds = round_durations_s(timeline.round_end_s);
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const double median_s = sorted[executed / 2];
+  std::size_t typical = executed - 1;
+  for (std::size_t i = executed; i-- > 0;) {
+    const double off_s = std::abs(seconds[i] - median_s);
+    if (off_s < std::abs(seconds[typical] - median_s) - 1e-9 * median_s) typical = i;
+  }
+  return typical;
+}
+
 RunReport new_report(const Scenario& scenario, const Plan& plan) {
   RunReport report = report_frame(scenario, counts_of(scenario), plan.steps);
   report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
@@ -271,11 +290,8 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   }
   totals.set_interval(0);
   if (longest < timelines.size() && !timelines[longest].rounds.empty()) {
-    // The last one of overlapping rounds empties the pipeline, so a round from the middle is representative.
-    const std::size_t executed = timelines[longest].rounds.size();
-    const bool overlapping = plan.classes[longest].overlapping && executed > 3;
-    report.critical_path =
-        critical_path(plan, report.sites, timelines[longest], overlapping ? executed - 3 : executed - 1);
+    report.critical_path = critical_path(plan, report.sites, timelines[longest],
+                                         typical_round(timelines[longest], plan.classes[longest]));
     if (plan.rounds - plan.classes[longest].count > 1)  // more than one round, so not only a shorter last one
       report.notes.push_back(
           "there are " + std::to_string(plan.classes.size()) +

@@ -64,28 +64,31 @@ double predicted_rate(const Observed& one, double link_bytes_per_s, double effic
   return std::min(efficiency * link_bytes_per_s, costmodel::flow_cap_bytes_per_s(network, one.round_trip_s));
 }
 
+/// Values of both terms.
+struct Start {
+  double efficiency = 1;
+  double window_reciprocal = 0;  // 0: no window limits any transfer
+};
+
 Fit fit(const std::vector<Observed>& all, double link_bytes_per_s, const std::vector<FitTerm>& terms) {
   std::vector<double> seconds;
   for (const Observed& one : all) seconds.push_back(one.transfer.seconds);
   return costmodel::fit_terms(
       terms,
       [&](const std::vector<double>& values) {
+        Start start;
+        for (std::size_t i = 0; i < terms.size(); ++i)
+          (terms[i].name == "tcp_window" ? start.window_reciprocal : start.efficiency) = values[i];
         std::vector<double> predicted;
         for (const Observed& one : all) {
           const double bytes = one.transfer.bytes_per_s * one.transfer.seconds;
           predicted.push_back(
-              bytes / predicted_rate(one, link_bytes_per_s, values[0], values.size() > 1 ? values[1] : 0));
+              bytes / predicted_rate(one, link_bytes_per_s, start.efficiency, start.window_reciprocal));
         }
         return predicted;
       },
       seconds);
 }
-
-/// Values with which the fit starts.
-struct Start {
-  double efficiency = 1;
-  double window_reciprocal = 0;  // 0: no window limits any transfer
-};
 
 /// The sum of squared relative errors of the times.
 double squares_of(const std::vector<Observed>& all, double link_bytes_per_s, const Start& start) {
@@ -125,6 +128,14 @@ Start best_start(std::vector<Observed> all, double link_bytes_per_s) {
     best = start;
   }
   return best;
+}
+
+/// The term with an interval of values that it can have, so that what reads the fit accepts them.
+costmodel::FittedTerm within_limits(costmodel::FittedTerm term, const FitTerm& limits) {
+  constexpr double kLeastShare = 1e-3;  // of the value
+  term.low95 = std::clamp(term.low95, std::max(limits.low, kLeastShare * term.value), term.value);
+  term.high95 = std::clamp(term.high95, term.value, limits.high);
+  return term;
 }
 
 /// Refuses a fit that does not describe the measurements.
@@ -196,6 +207,16 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
     observation.name = one.path;
     observation.communication_s = one.transfer.seconds;
   }
+  if (start.window_reciprocal > 0 && start.efficiency == 1 && all.size() > 1) {
+    found.fit = fit(all, link_bytes_per_s, {window});
+    if (found.fit.refused.empty() && found.fit.terms[0].supported) {
+      found.terms = {{"bandwidth_efficiency", false, 1, 0, 0,
+                      "windows limited every transfer, so no transfer filled the link", false},
+                     within_limits(found.fit.terms[0], window)};
+      refuse_bad_fit(found);
+      return found;
+    }
+  }
   found.fit = fit(all, link_bytes_per_s, {efficiency});
   if (!found.fit.refused.empty())
     throw std::runtime_error("the data do not support a fit: " + found.fit.refused);
@@ -206,7 +227,8 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
     why_not = "more streams did not raise the rate significantly, so the window limited no stream";
   if (start.window_reciprocal <= 0) why_not = "no transfer was slower than its link because of windows";
   if (why_not.empty()) found.fit = with_window;
-  found.terms = found.fit.terms;
+  for (const costmodel::FittedTerm& term : found.fit.terms)
+    found.terms.push_back(within_limits(term, term.name == "tcp_window" ? window : efficiency));
   if (!why_not.empty()) found.terms.push_back({"tcp_window", false, 0, 0, 0, why_not, false});
   refuse_bad_fit(found);
   return found;

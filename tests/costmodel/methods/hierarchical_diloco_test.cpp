@@ -80,6 +80,7 @@ TEST_CASE("hierarchical_diloco: the regions are those that the platform names, a
   scenario.strategy.method = find_method("diloco");
   scenario.strategy.collective = Collective::hierarchical;
   const Plan plan = costmodel::make_plan(scenario);
-  const auto& scatter = std::get<Transfer>(plan.round(0).ops[1].what);
+  const RoundPlan round = plan.round(0);  // outlives the reference
+  const auto& scatter = std::get<Transfer>(round.ops[1].what);
   CHECK(scatter.exchanges[0].nodes == std::vector<NodeId>{0, 2});
 }

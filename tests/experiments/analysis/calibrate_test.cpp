@@ -210,10 +210,14 @@ TEST_CASE(
   CHECK(term(answer, "bandwidth_efficiency")["value"].get<double>() == doctest::Approx(0.47).epsilon(1e-4));
   CHECK(term(answer, "tcp_window")["value"].get<double>() == doctest::Approx(6291456).epsilon(1e-4));
   // What it writes, simulate reads.
-  REQUIRE(program(folder, "calibrate p1.json p4.json p16.json" + link + "fit.toml").exit_status == 0);
+  REQUIRE(program(folder, "calibrate p1.json p4.json p16.json" + link + "fit.json").exit_status == 0);
   const Ran used =
-      program(folder, "simulate " + kTwoSites + " --network-model fit.toml --set compute.step_time=1s");
+      program(folder, "simulate " + kTwoSites + " --calibration fit.json --set compute.step_time=1s");
   CHECK_MESSAGE(used.exit_status == 0, used.err);
+  // Without a transfer that fills the link there is only the window.
+  const json few = json::parse(program(folder, "calibrate p1.json p4.json" + link + "-").out);
+  CHECK(term(few, "bandwidth_efficiency")["supported"] == false);
+  CHECK(term(few, "tcp_window")["value"].get<double>() == doctest::Approx(6291456).epsilon(1e-4));
   // Rates that no window and no share of the link explain.
   report("q1.json", 1, 5000);
   report("q16.json", 16, 300);

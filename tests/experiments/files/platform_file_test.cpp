@@ -133,8 +133,8 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
   CHECK(complaint(kTop + kTwoSites + paths) == "accepted");
   CHECK(complaint(kTop + kTwoSites + paths.substr(0, paths.find("[[path]]", 1))) ==
         "p.toml:1: path: got no path from \"b\" to \"a\"; expected every ordered pair of sites in paths_csv, "
-        "a [[path]] or "
-        "[default_path]; for example [default_path] with latency = \"25ms\"");
+        "a [[path]] or [default_path], or sites in platform.use_sites that have paths; "
+        "for example [default_path] with latency = \"25ms\"");
   CHECK(complaint(kTop) ==
         "p.toml:1: site: got no site; expected at least one [[site]], or paths_csv; for example [[site]]");
   CHECK(complaint("name = \"p\"\n" + kTwoSites + paths) ==
@@ -150,7 +150,7 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
         "p.toml:13: path.to: got the sending site itself; expected another site; for example to = \"tokyo\"");
   CHECK(complaint(kTop + kTwoSites + "latncy = \"1ms\"\n") ==
         "p.toml:11: site.latncy: got an unknown key; expected one of name, uplink, downlink, region, "
-        "compute_factor, queue, out_links, in_links; for example "
+        "rates_of, compute_factor, queue, out_links, in_links; for example "
         "name = \"paris\"");
   CHECK(complaint(kTop + "[site]\nname = \"a\"\n") ==
         "p.toml:3: site: got a table; expected a list of tables; for example [[site]]");

@@ -119,7 +119,9 @@ TEST_CASE("price file: on demand, spot or owned, and no price if none is given")
   CHECK(
       complaint(kTop + kGpu, "owned") ==
       "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites is a "
-      "prefix of this name, or one without sites, with owned; for example [[gpu]] with owned = \"2.50USD\"");
+      "prefix of this name, or one without sites, with owned, or pricing = \"spot\" in a [[site]] of the "
+      "scenario; for "
+      "example [[gpu]] with owned = \"2.50USD\"");
 }
 
 TEST_CASE("price file: every mistake is reported with its line") {
@@ -127,7 +129,8 @@ TEST_CASE("price file: every mistake is reported with its line") {
   CHECK(
       complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
       "p.toml:11: egress.up_to: got a tier whose up_to does not exceed that of the tier before it; expected "
-      "tiers of the same sites in ascending order, the last one without up_to; for example up_to = \"10TB\"");
+      "tiers of the same sites and destinations in ascending order, the last one without up_to; for example "
+      "up_to = \"10TB\"");
   CHECK(complaint(kTop + kGpu + "[[port]]\nmonth = \"1EUR\"\n") ==
         "p.toml:8: port.month: got EUR; expected USD, the currency of the prices above; for example month = "
         "\"1600USD\"");

@@ -121,7 +121,8 @@ TEST_CASE("the quorum waits for slow sites up to the time-out") {
     scenario.strategy.straggler_timeout_s = 2.4;
     const RunReport report = simulated(scenario);
     CHECK(report.round_durations_s[0] == Approx(kSteps_s + 2.4 + average_s(scenario, 3)).epsilon(kExact));
-    CHECK(report.wall_clock_s < all_s);
+    CHECK(report.attendance->added_rounds > 0);  // so that the run is not shorter
+    CHECK(report.wall_clock_s > all_s);
   }
 }
 
