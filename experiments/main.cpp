@@ -1,5 +1,6 @@
 // The program `fomoe`, which plans cross-site mixture-of-experts training. Answers go to stdout and messages
-// to stderr. The exit status is 0 for success, 2 for wrong input and 1 for any other failure.
+// to stderr. The exit status is 0 for success, 2 for wrong input, 3 for an answer in which nothing meets the
+// limits (--within, --target), and 1 for any other failure.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -13,7 +14,7 @@
 
 namespace {
 
-constexpr int kWrongInput = 2, kFailure = 1;
+constexpr int kWrongInput = 2, kFailure = 1, kLimitsNotMet = 3;
 
 }  // namespace
 
@@ -33,6 +34,13 @@ int main(int argc, char** argv) {
   } catch (const fomoe::UsageError& error) {
     fomoe::commands::message(std::string("fomoe: ") + error.what());
     return kWrongInput;
+  } catch (const fomoe::LimitsNotMet& error) {
+    if (std::fflush(stdout) != 0) {
+      fomoe::commands::message("fomoe: stdout: cannot be written");
+      return kFailure;
+    }
+    fomoe::commands::message(std::string("fomoe: ") + error.what());
+    return kLimitsNotMet;
   } catch (const std::exception& error) {
     fomoe::commands::message(std::string("fomoe: ") + error.what());
     return kFailure;

@@ -247,6 +247,7 @@ Method async_diloco() {
   method.outer_bytes_per_parameter = 4;  // fp32 reference model of the pseudo-gradient
   method.not_modelled =
       "delayed Nesterov updates and the grace period of the server, which change quality but no bytes";
+  method.rounds_late = 1;
   method.assumptions =
       "without staleness, each transfer has the rate that the other sites leave of the links on average, and "
       "the rates at which sites train add up";

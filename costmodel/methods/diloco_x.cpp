@@ -17,6 +17,7 @@ Method diloco_x() {
   method.outer_bytes_per_parameter = 12;  // fp32 anchor, momentum, and the pseudo-gradient in flight
   method.usual_wire = plain_format(ElementType::int4);
   method.not_modelled = "low-rank compression with adaptive rank, adaptive K, and the pipeline inside a site";
+  method.rounds_late = 1;
   method.assumptions = "int4 values with a scale per 256 values";
   method.plan = plan_with_delay;
   method.formula = delay_formula;

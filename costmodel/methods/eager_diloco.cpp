@@ -21,6 +21,7 @@ Method eager_diloco() {
   method.outer_bytes_per_parameter = 16;
   method.not_modelled =
       "eager updates of fragments (use streaming_diloco with overlap_steps for the same times)";
+  method.rounds_late = 1;
   method.assumptions = "the average may take as long as the K steps of the next round";
   method.plan = plan_with_delay;
   method.formula = delay_formula;

@@ -42,6 +42,7 @@ struct Method {
   /// Default of strategy.fragments, for the rest of the strategy; nullptr: 1.
   int (*usual_fragments)(const ModelShape&, const Strategy&) = nullptr;
   std::int64_t usual_overlap_steps = 0;  // default of strategy.overlap_steps
+  double rounds_late = 0;  // rounds that pass before an update counts, beside strategy.overlap_steps
   /// True if, after a synchronisation, all sites that hold a parameter hold the same average over all of
   /// them.
   bool averages_everything = true;

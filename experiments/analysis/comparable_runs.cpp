@@ -49,26 +49,31 @@ std::vector<const scenario::PublishedSteps*> by_distance(const costmodel::Scenar
   return sorted;
 }
 
-std::string comparable_text(const costmodel::Scenario& scenario) {
-  if (std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute)) return "";
-  const std::string device = device_of(scenario);
-  std::vector<double> mfu;
-  std::string ids;
-  for (const scenario::PublishedSteps* row : by_distance(scenario, device)) {
-    if (distance_of(*row, scenario, device) > kComparable || mfu.size() == kShown) break;
+std::optional<ComparableMfu> comparable_mfu(const costmodel::Scenario& scenario) {
+  ComparableMfu found;
+  found.device = device_of(scenario);
+  for (const scenario::PublishedSteps* row : by_distance(scenario, found.device)) {
+    if (distance_of(*row, scenario, found.device) > kComparable || found.runs == kShown) break;
     const std::optional<double> reached = scenario::mfu_of(*row);
     if (!reached) continue;
-    mfu.push_back(*reached);
-    ids += (ids.empty() ? "" : ", ") + row->id;
+    found.low = found.runs == 0 ? *reached : std::min(found.low, *reached);
+    found.high = std::max(found.high, *reached);
+    found.ids += (found.ids.empty() ? "" : ", ") + row->id;
+    ++found.runs;
   }
-  if (mfu.empty())
+  return found.runs == 0 ? std::nullopt : std::optional(found);
+}
+
+std::string comparable_text(const costmodel::Scenario& scenario) {
+  if (std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute)) return "";
+  const std::optional<ComparableMfu> found = comparable_mfu(scenario);
+  if (!found)
     return "The step time was not measured, and no published run is comparable (fomoe list profiles).\n\n";
-  const auto [low, high] = std::minmax_element(mfu.begin(), mfu.end());
   return fmt::format(
       "The step time was not measured. The {} published run{} closest to this model{} reached an MFU of {} "
       "to {}:\n  {} (fomoe list profiles)\n\n",
-      mfu.size(), mfu.size() == 1 ? "" : "s", device.empty() ? "" : " and device", human_percent(*low),
-      human_percent(*high), ids);
+      found->runs, found->runs == 1 ? "" : "s", found->device.empty() ? "" : " and device",
+      human_percent(found->low), human_percent(found->high), found->ids);
 }
 
 std::string published_table(const costmodel::Scenario* scenario) {

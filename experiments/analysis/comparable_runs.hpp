@@ -1,5 +1,6 @@
 // Published training speeds that are closest to a scenario's model and device.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,16 @@ namespace fomoe::commands {
 /// with the logarithms of ratios. A row that does not state its active parameters comes last.
 std::vector<const scenario::PublishedSteps*> by_distance(const costmodel::Scenario& scenario,
                                                          const std::string& accelerator);
+
+/// The lowest and highest MFU of the (at most five) closest published runs that are comparable.
+struct ComparableMfu {
+  double low = 0, high = 0;
+  std::size_t runs = 0;
+  std::string device;  // the scenario's accelerator, if its peak is that of a known one
+  std::string ids;     // of the runs: "a, b"
+};
+/// Nothing if no published run is comparable.
+std::optional<ComparableMfu> comparable_mfu(const costmodel::Scenario& scenario);
 
 /// Two lines about the MFU of the five closest published runs, for a scenario whose step time was not
 /// measured. Empty if it was.

@@ -125,20 +125,6 @@ std::string in_words(const std::string& terms) {
   return terms == "none" ? "without network terms" : "with the terms of an ordinary Linux host";
 }
 
-/// The ends of the interval that contains 95 % of the measured times of such runs. The error belongs to what
-/// the run takes beside computation: from error = predicted ÷ measured − 1 follows measured = predicted ÷
-/// (1 + error). The range of several simulations is independent of it.
-std::pair<double, double> interval_s(const Accuracy& accuracy, const costmodel::RunReport& report) {
-  const double wall_clock_s = report.wall_clock_s, waits_s = wall_clock_s * (1 - report.compute_utilization);
-  double below_s = waits_s - waits_s / (1 + accuracy.waiting_p95);
-  double above_s = waits_s / (1 - accuracy.waiting_p95) - waits_s;
-  if (const auto& range = report.wall_clock_range_s) {
-    below_s = std::hypot(below_s, wall_clock_s - range->low);
-    above_s = std::hypot(above_s, range->high - wall_clock_s);
-  }
-  return {wall_clock_s - below_s, wall_clock_s + above_s};
-}
-
 }  // namespace
 
 std::vector<std::string> outside_of_validation(const costmodel::RunReport& report,
@@ -211,40 +197,27 @@ std::string why_no_interval(const costmodel::RunReport& report, const costmodel:
   return "";
 }
 
-std::string accuracy_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+std::string accuracy_text(const costmodel::Scenario& scenario) {
   if (scenario.sites() < 2) return "";
   const std::optional<Accuracy> accuracy = accuracy_of(scenario);
   if (!accuracy) return "Accuracy: unknown, because no real run was predicted with these network terms\n";
-  const std::string errors = fmt::format(
+  return fmt::format(
       "Accuracy: {} real runs with {} latencies, predicted {}, had errors of {:.1f} % (median), {:.1f} % "
-      "(p95) and {:.1f} % (worst), and of {:.1f} % (p95) in what they took beside computation",
+      "(p95) and {:.1f} % (worst), and of {:.1f} % (p95) in what they took beside computation\n",
       accuracy->runs, accuracy->latencies, accuracy->terms, 100 * accuracy->median, 100 * accuracy->p95,
       100 * accuracy->worst, 100 * accuracy->waiting_p95);
-  if (const std::string why = why_no_interval(report, scenario); !why.empty())
-    return fmt::format("{}; no interval is given, because {}\n", errors, why);
-  const auto [low_s, high_s] = interval_s(*accuracy, report);
-  return fmt::format("{}; 95 % of such runs would take {} to {}\n", errors, human_time(low_s),
-                     human_time(high_s));
 }
 
-scenario::Json accuracy_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+scenario::Json accuracy_json(const costmodel::Scenario& scenario) {
   const std::optional<Accuracy> accuracy = accuracy_of(scenario);
   if (!accuracy) return nullptr;
-  scenario::Json json = {{"terms", accuracy->terms},
-                         {"latencies", accuracy->latencies},
-                         {"runs", accuracy->runs},
-                         {"median_error", accuracy->median},
-                         {"p95_error", accuracy->p95},
-                         {"worst_error", accuracy->worst},
-                         {"waiting_p95_error", accuracy->waiting_p95}};
-  if (const std::string why = why_no_interval(report, scenario); !why.empty()) {
-    json["wall_clock_s"] = nullptr;
-    json["no_interval"] = why;
-  } else {
-    const auto [low_s, high_s] = interval_s(*accuracy, report);
-    json["wall_clock_s"] = {low_s, high_s};
-  }
-  return json;
+  return {{"terms", accuracy->terms},
+          {"latencies", accuracy->latencies},
+          {"runs", accuracy->runs},
+          {"median_error", accuracy->median},
+          {"p95_error", accuracy->p95},
+          {"worst_error", accuracy->worst},
+          {"waiting_p95_error", accuracy->waiting_p95}};
 }
 
 }  // namespace fomoe::commands

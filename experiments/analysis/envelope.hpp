@@ -39,11 +39,10 @@ std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario);
 /// there are warnings about its inputs. Empty if one does.
 std::string why_no_interval(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
-/// For people, with the interval in which 95 % of such runs would end, or the reason why there is none.
-std::string accuracy_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
+/// The errors of those runs, for people.
+std::string accuracy_text(const costmodel::Scenario& scenario);
 
-/// The same as JSON; null if there is none. Without an interval, wall_clock_s is null, and no_interval says
-/// why.
-scenario::Json accuracy_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
+/// The same as JSON; null if no real run was predicted with these network terms.
+scenario::Json accuracy_json(const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

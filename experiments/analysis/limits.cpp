@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <sstream>
 
+#include "costmodel/model/memory.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/planner/rules.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
@@ -106,6 +109,42 @@ planner::Limits read_limits(const std::string& text, const costmodel::Scenario& 
     }
   }
   return limits;
+}
+
+void add_limits_option(boost::program_options::options_description& options) {
+  options.add_options()(
+      "within", boost::program_options::value<std::string>()->default_value("")->value_name("LIMITS"),
+      "upper limits, any of time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB; the exit status is 3 "
+      "if nothing meets them all (default: no limits)");
+}
+
+std::optional<planner::Limits> given_limits(const boost::program_options::variables_map& values,
+                                            const costmodel::Scenario& scenario) {
+  const std::string text = values["within"].as<std::string>();
+  return text.empty() ? std::nullopt : std::optional(read_limits(text, scenario));
+}
+
+std::string broken_limit(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
+                         const planner::Limits& limits) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  planner::Amounts amounts{report.wall_clock_s, kUnknown, kUnknown};
+  if (report.cost) {
+    if (!report.cost->currency.empty()) amounts.cost = report.cost->cost_total;
+    amounts.energy_kwh = report.cost->energy_kwh.value_or(kUnknown);
+  }
+  if (report.goodput) {
+    amounts.time_s = report.goodput->finish_p50_s;
+    amounts.cost = report.goodput->cost_p50.value_or(amounts.cost);
+  }
+  const costmodel::GpuMemory memory = costmodel::fullest_gpu(costmodel::counts_of(scenario));
+  for (const std::string& broken :
+       {planner::broken_memory(memory.needed, memory.available, limits),
+        planner::broken_amount(amounts, limits),
+        planner::broken_perplexity(
+            report.quality && report.quality->known ? report.quality->perplexity : kUnknown, limits)}) {
+    if (!broken.empty()) return broken;
+  }
+  return "";
 }
 
 planner::Measure read_measure(const std::string& word, const costmodel::Scenario& scenario) {

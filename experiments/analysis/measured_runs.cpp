@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "experiments/cli/options.hpp"
@@ -10,6 +11,28 @@
 namespace fomoe::commands {
 
 namespace po = boost::program_options;
+
+namespace {
+
+/// What the kernel said about the connections of the run, as settings of [network_model]: it is what took
+/// place, whatever the scenario assumed. Facts that differ between the connections are left out.
+std::vector<std::string> seen_settings(const scenario::SeenConnections& seen) {
+  std::vector<std::string> settings;
+  if (seen.list.empty()) return settings;
+  const scenario::SeenConnection& first = seen.list.front();
+  const bool alike = std::all_of(seen.list.begin(), seen.list.end(), [&](const auto& one) {
+    return one.congestion_control == first.congestion_control && one.segment_bytes == first.segment_bytes;
+  });
+  if (alike && costmodel::enum_of<costmodel::CongestionControl>(first.congestion_control))
+    settings.push_back("network_model.congestion_control=" + first.congestion_control);
+  if (seen.send_buffer_bytes > 0)
+    settings.push_back(fmt::format("network_model.send_buffer={}B", seen.send_buffer_bytes));
+  if (seen.receive_buffer_bytes > 0)
+    settings.push_back(fmt::format("network_model.receive_buffer={}B", seen.receive_buffer_bytes));
+  return settings;
+}
+
+}  // namespace
 
 std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
                                const std::vector<std::string>& overrides, bool in_turn) {
@@ -25,6 +48,11 @@ std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
     std::vector<std::string> settings = measured.record.settings;
     settings.insert(settings.end(), overrides.begin(), overrides.end());
     costmodel::Scenario scenario = scenario::read_scenario(measured.record.source, path, settings);
+    if (const auto seen = seen_settings(measured.record.connections);
+        !seen.empty() && scenario.network.initial_window_bytes) {
+      settings.insert(settings.begin(), seen.begin(), seen.end());
+      scenario = scenario::read_scenario(measured.record.source, path, settings);
+    }
     runs.push_back({std::move(measured), std::move(scenario)});
   }
   return runs;

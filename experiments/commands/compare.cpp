@@ -10,6 +10,8 @@
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/envelope.hpp"
+#include "experiments/analysis/interval.hpp"
+#include "experiments/analysis/limits.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/analysis/verdict.hpp"
 #include "experiments/cli/answer.hpp"
@@ -118,6 +120,16 @@ std::string of_the_fastest(const std::vector<Case>& cases,
   return text.empty() ? "" : "\nFor the fastest case: " + text;
 }
 
+/// A line for each case that breaks a limit.
+std::string outside_limits(const std::vector<std::string>& texts, const std::vector<std::string>& broken) {
+  std::string text;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (!broken[i].empty())
+      text += fmt::format("Outside --within: \"{}\" {}.\n", report::short_case(texts[i]), broken[i]);
+  }
+  return text;
+}
+
 }  // namespace
 
 void run_compare(const Arguments& arguments) {
@@ -127,6 +139,7 @@ void run_compare(const Arguments& arguments) {
                         "(\"\" is the unchanged scenario)");
   add_scenario_options(options);
   add_engine_options(options);
+  add_limits_option(options);
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
                         "-: JSON on stdout; or a .json or .csv file (default: a table on stdout)")(
       "plot", po::bool_switch(), "also draw the wall clock of each case as a bar on stdout");
@@ -155,14 +168,20 @@ void run_compare(const Arguments& arguments) {
   const auto texts = (*values)["case"].as<std::vector<std::string>>();
   std::vector<Case> cases;
   std::vector<costmodel::Scenario> scenarios;
+  std::vector<std::optional<planner::Limits>> limits;
   for (const std::string& text : texts) {
     scenarios.push_back(read_scenario(*values, words(text)));
+    limits.push_back(given_limits(*values, scenarios.back()));
     cases.push_back({short_name(scenarios.back(), words(text)),
                      costmodel::effective_overlap(scenarios.back()),
                      scenarios.back().strategy.collective == costmodel::Collective::ring,
                      {}});
   }
-  for (std::size_t i = 0; i < cases.size(); ++i) cases[i].report = execute(scenarios[i], engine).report;
+  std::vector<std::string> broken;  // by case: the first limit that it breaks
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].report = execute(scenarios[i], engine).report;
+    broken.push_back(limits[i] ? broken_limit(cases[i].report, scenarios[i], *limits[i]) : "");
+  }
 
   const std::string drawn = plot ? plot_text(cases, texts) : "";
   std::string answer;
@@ -172,7 +191,7 @@ void run_compare(const Arguments& arguments) {
       if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
     answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + drawn + (plot ? "\n" : "") +
-              verdict(cases) + '\n' + of_the_fastest(cases, scenarios);
+              verdict(cases) + '\n' + outside_limits(texts, broken) + of_the_fastest(cases, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -184,19 +203,25 @@ void run_compare(const Arguments& arguments) {
       scenario::Json report = scenario::to_json(cases[i].report);
       report["sensitivity"] = sensitivity_json(brief_sensitivity(scenarios[i]));
       report["validation_envelope"] = outside_of_validation(cases[i].report, scenarios[i]);
-      report["accuracy"] = accuracy_json(cases[i].report, scenarios[i]);
+      report["accuracy"] = accuracy_json(scenarios[i]);
+      report["interval"] =
+          interval_json(interval_of(cases[i].report, scenarios[i],
+                                    costmodel::known_spread(scenarios[i], cases[i].report.wall_clock_s)));
       report["scenario"] = scenario::to_json(scenarios[i]);
       const std::string& problem = cases[i].report.memory_problem;
       const bool known = costmodel::fullest_gpu(costmodel::counts_of(scenarios[i])).available > 0;
       list.push_back({{"case", texts[i]},
                       {"fits", known ? scenario::Json(problem.empty()) : scenario::Json()},
                       {"problem", problem},
+                      {"broken_limit", broken[i]},
                       {"report", report}});
     }
     answer = scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(cases)}});
   }
   output.write(answer);
   if (!output.for_people()) scenario::write_answer(drawn);
+  if (std::none_of(broken.begin(), broken.end(), [](const std::string& one) { return one.empty(); }))
+    throw LimitsNotMet("no case meets the limits of --within");
 }
 
 }  // namespace fomoe::commands

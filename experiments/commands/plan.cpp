@@ -52,6 +52,17 @@ bool sites_differ(const platforms::Platform& platform) {
   return false;
 }
 
+double read_slack(const std::string& text) {
+  try {
+    const double slack = scenario::parse_percentage(text);
+    if (slack >= 0 && slack <= 1) return slack;
+  } catch (const std::exception&) {
+    // the message below is the same for all wrong texts
+  }
+  throw UsageError(
+      fmt::format("--slack: got \"{}\"; expected a share from 0% to 100%; for example --slack 5%", text));
+}
+
 planner::Question read_question(const po::variables_map& values) {
   planner::Question question;
   question.scenario_path = values["scenario"].as<std::vector<std::string>>().front();
@@ -118,6 +129,8 @@ void run_plan(const Arguments& arguments) {
       "of one GPU (default: the scenario's gpu_memory)")(
       "top", po::value<std::string>()->default_value("10")->value_name("N"),
       "largest number of rows in the answer")(
+      "slack", po::value<std::string>()->default_value("5%")->value_name("SHARE"),
+      "without a quality model, what the recommended row may take above the least")(
       "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
       "values to try for a key, in the form of `fomoe sweep`; they replace the default values of the key, or "
       "add a key")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
@@ -129,7 +142,8 @@ void run_plan(const Arguments& arguments) {
       "Recommends a method, K, O_e, placement, collective, number format and sites. The closed form ranks "
       "all\ncombinations, and the best ones are simulated. Without a valid quality model there is no single "
       "best\ncombination, since fewer synchronisations can reduce quality. The answer is then a frontier: "
-      "the best\ncombination for each level of risk to quality.",
+      "the best\ncombination for each level of risk to quality. Its first row takes the least risk among "
+      "those within --slack\nof the least time (or cost, or energy).",
       {"fomoe plan experiments/scenarios/two-sites.toml",
        "fomoe plan experiments/scenarios/two-sites.toml --vary strategy.method=diloco,fomoe --vary "
        "strategy.local_steps=8..512*2 --top 5",
@@ -141,12 +155,13 @@ void run_plan(const Arguments& arguments) {
   const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
   planner::AnswerOptions answering;
   answering.top = read_top((*values)["top"].as<std::string>());
+  answering.slack = read_slack((*values)["slack"].as<std::string>());
   planner::Question question = read_question(*values);
   const costmodel::Scenario base = read_scenario(*values);
   planner::ScreeningOptions& screening = answering.screening;
   screening.minimise = read_measure((*values)["minimise"].as<std::string>(), base);
   screening.limits = read_limits((*values)["within"].as<std::string>(), base);
-  screening.closed_form_is_pessimistic = sites_differ(base.platform);
+  screening.sites_differ = sites_differ(base.platform);
 
   screening.known_bytes_per_element = base.strategy.wire.bytes_per_element();
   planner::Finalist own = planner::base_line(base, answering);
@@ -174,6 +189,8 @@ void run_plan(const Arguments& arguments) {
   output.write(output.for_people() ? planner_text(shown)
                : output.csv()      ? planner_csv(shown)
                                    : planner_json(shown));
+  if (answer.chosen.empty() && !(*values)["within"].as<std::string>().empty())
+    throw LimitsNotMet("no configuration meets the limits of --within");
 }
 
 }  // namespace fomoe::commands

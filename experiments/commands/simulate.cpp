@@ -6,6 +6,8 @@
 #include "costmodel/formula/resolved.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/analysis/envelope.hpp"
+#include "experiments/analysis/interval.hpp"
+#include "experiments/analysis/limits.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/cli/command.hpp"
@@ -47,6 +49,7 @@ po::options_description simulate_options() {
   add_engine_options(options);
   add_sensitivity_option(options);
   add_calibration_option(options);
+  add_limits_option(options);
   options.add_options()(
       "trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
       "write the timeline of all sites and transfers, for ui.perfetto.dev (default: no trace)")(
@@ -161,6 +164,7 @@ sim::SimulatedRun simulate(const SimulateRequest& request, const costmodel::Scen
 struct InputEffects {
   ShownSensitivity sensitivity;
   ShownUncertainty uncertainty;
+  AnswerInterval interval;
 };
 
 std::string simulate_json(const SimulateRequest& request, const costmodel::Scenario& scenario,
@@ -169,7 +173,8 @@ std::string simulate_json(const SimulateRequest& request, const costmodel::Scena
   document["sensitivity"] = sensitivity_json(effects.sensitivity);
   document["uncertainty"] = uncertainty_json(effects.uncertainty);
   document["validation_envelope"] = outside_of_validation(run.report, scenario);
-  document["accuracy"] = accuracy_json(run.report, scenario);
+  document["accuracy"] = accuracy_json(scenario);
+  document["interval"] = interval_json(effects.interval);
   if (request.given_plan.empty()) {
     document["sent_bytes_per_site"] = scenario::to_json(costmodel::resolve(scenario).plan.sent);
     const Engine brief = request.engine.simulated ? brief_engine(scenario) : request.engine;
@@ -189,7 +194,7 @@ std::string simulate_answer(const SimulateRequest& request, const costmodel::Sce
                             const sim::SimulatedRun& run, const InputEffects& effects) {
   if (request.output.csv()) return csv_header() + '\n' + csv_row(run.report, scenario) + '\n';
   if (!request.output.for_people()) return simulate_json(request, scenario, run, effects);
-  return report_text(run.report, scenario,
+  return report_text(run.report, scenario, interval_text(effects.interval, scenario),
                      sensitivity_text(effects.sensitivity, run.report.wall_clock_s) +
                          uncertainty_text(effects.uncertainty) + comparable_text(scenario));
 }
@@ -214,6 +219,7 @@ void run_simulate(const Arguments& arguments) {
   const SimulateRequest request = read_request(*values);
   const CalibrationFile calibration = read_calibration(*values);
   const costmodel::Scenario scenario = calibration.stated(read_scenario(*values, calibration.settings()));
+  const std::optional<planner::Limits> limits = given_limits(*values, scenario);
   const sim::SimulatedRun run = simulate(request, scenario, read_replicas(*values, request.engine));
   InputEffects effects;
   if (request.given_plan.empty()) {
@@ -221,10 +227,13 @@ void run_simulate(const Arguments& arguments) {
     effects.uncertainty =
         find_uncertainty(*values, scenario, calibration, request.engine, run.report.wall_clock_s);
   }
+  effects.interval = interval_of(run.report, scenario, effects.uncertainty.inputs);
   // The answer is made before the first file is written, so that a failure leaves no file behind.
   const std::string answer = simulate_answer(request, scenario, run, effects);
   write_files(request, scenario, run);
   request.output.write(answer);
+  const std::string broken = limits ? broken_limit(run.report, scenario, *limits) : "";
+  if (!broken.empty()) throw LimitsNotMet("the run " + broken + " (--within)");
 }
 
 }  // namespace fomoe::commands

@@ -216,6 +216,12 @@ scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
   return json;
 }
 
+void end_with_status(const std::vector<Solution>& solutions) {
+  if (std::all_of(solutions.begin(), solutions.end(),
+                  [](const Solution& one) { return one.found.kind == Found::Kind::none; }))
+    throw LimitsNotMet("no value of the key reaches a target");
+}
+
 }  // namespace
 
 void run_solve(const Arguments& arguments) {
@@ -283,7 +289,7 @@ void run_solve(const Arguments& arguments) {
                              {"answers", list}};
     scenario::add_inputs(answer, base);
     output.write(scenario::to_text(answer));
-    return;
+    return end_with_status(solutions);
   }
   std::string text = fmt::format("values of {} that reach the targets\n", unknown.name);
   if (const std::string missing = left_out(base, engine.simulated, true); !missing.empty())
@@ -298,6 +304,7 @@ void run_solve(const Arguments& arguments) {
   text += fmt::format("Executor: {} ({} runs); the closed form bracketed the values\n", executor,
                       precise.computed());
   output.write(text);
+  end_with_status(solutions);
 }
 
 }  // namespace fomoe::commands

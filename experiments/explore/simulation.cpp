@@ -8,6 +8,7 @@
 
 #include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/analysis/envelope.hpp"
+#include "experiments/analysis/interval.hpp"
 #include "experiments/results/round_json.hpp"
 #include "sim/executor/simulated_run.hpp"
 
@@ -91,11 +92,14 @@ std::string file_name(const std::string& name) {
 Json simulation_answer(const Question& question, const std::vector<std::string>& overrides) {
   const costmodel::Scenario scenario = read(question, overrides);
   const sim::SimulatedRun run = sim::simulate_scenario(scenario);
-  Json answer = {{"report", scenario::to_json(run.report)},
-                 {"validation_envelope", commands::outside_of_validation(run.report, scenario)},
-                 {"accuracy", commands::accuracy_json(run.report, scenario)},
-                 {"matrix", matrix_of(scenario, run)},
-                 {"command", command_of(question, overrides)}};
+  Json answer = {
+      {"report", scenario::to_json(run.report)},
+      {"validation_envelope", commands::outside_of_validation(run.report, scenario)},
+      {"accuracy", commands::accuracy_json(scenario)},
+      {"interval", commands::interval_json(commands::interval_of(
+                       run.report, scenario, costmodel::known_spread(scenario, run.report.wall_clock_s)))},
+      {"matrix", matrix_of(scenario, run)},
+      {"command", command_of(question, overrides)}};
   if (!run.timeline.rounds.empty())
     answer["round_timeline"] =
         scenario::to_json(costmodel::round_timeline(run.plan, run.timeline), run.plan, scenario.platform);

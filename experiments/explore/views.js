@@ -37,10 +37,9 @@ function renderFigures() {
 function statusText(formula, simulate) {
   const text = `${formula.label}, ${formula.sites} ${formula.sites === 1 ? "site" : "sites"} × ${formula.gpus_per_site} GPUs: `;
   if (!simulate) return text + (start.grid ? "closed form." : "closed form; the simulation is running …");
-  const {accuracy} = simulate;
-  const sure = accuracy && accuracy.wall_clock_s
-    ? ` By the errors of ${accuracy.runs} real runs that were compared, 95 % of real runs would take ${humanTime(accuracy.wall_clock_s[0])} to ${humanTime(accuracy.wall_clock_s[1])}.`
-    : accuracy && simulate.validation_envelope?.length ? " These settings lie outside of what was compared with real runs." : "";
+  const {interval} = simulate;
+  const sure = interval?.withheld ? ` No interval is given, because ${interval.withheld}.`
+    : interval ? ` 95 % of such runs would take ${humanTime(interval.low_s)} to ${humanTime(interval.high_s)}.` : "";
   return text + "simulated." + sure;
 }
 

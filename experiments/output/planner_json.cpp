@@ -7,6 +7,7 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/output/planner_text.hpp"
+#include "experiments/output/simulate_line.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 
@@ -105,6 +106,9 @@ std::string planner_json(const PlannerAnswer& plan) {
                    {"target_perplexity", number(answer.target_perplexity)},
                    {"why_no_choice", answer.why_unknown},
                    {"choice", answer.has_choice() ? chosen.front() : Json(nullptr)},
+                   {"recommended", answer.chosen.empty() ? Json(nullptr) : chosen.front()},
+                   {"slack", plan.options.slack},
+                   {"riskier_rows", answer.riskier},
                    {answer.has_choice() ? "ranking" : "frontier", chosen},
                    {"methods", methods},
                    {"scenario_as_it_is", finalist_json(plan, answer.finalists.front())},

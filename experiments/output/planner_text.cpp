@@ -12,6 +12,8 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/limits.hpp"
 #include "experiments/analysis/sensitivity.hpp"
+#include "experiments/output/simulate_line.hpp"
+#include "experiments/planner/decision.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 
@@ -24,26 +26,19 @@ using planner::Basis;
 using planner::Finalist;
 using planner::Measure;
 
-std::string shell_word(const std::string& assignment) {
-  std::string text = assignment;
-  // Axes contain words with the quotes of TOML. On the command line, --set reads a word without quotes as a
-  // string, so the quotes are left out.
-  const std::size_t equals = text.find('=');
-  if (text.size() > equals + 2 && text[equals + 1] == '\'' && text.back() == '\'')
-    text = text.substr(0, equals + 1) + text.substr(equals + 2, text.size() - equals - 3);
-  const bool plain = text.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                         "_-+=.,:/@%") == std::string::npos;
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string ratio_text(double ratio) {
   if (ratio < 1.1) return human_percent(ratio - 1) + " more than";
   return fmt::format("{:.3g} times as much as", ratio);
 }
+
+constexpr const char* kRisks =
+    "Fewer synchronisations (larger K), fewer copies of each expert (smaller O_e/M), a less precise wire "
+    "format\n"
+    "and delayed updates can reduce quality by an unknown amount. Rows after the first have less risk, or "
+    "need less\n"
+    "time or cost than all rows above; values within 1 % of each other count as equal. Methods also differ "
+    "in other\n"
+    "ways that affect quality.\n";
 
 /// Settings that only some methods have: the placement, fragments, and the axes of --vary.
 std::string details(const PlannerAnswer& plan, const Finalist& finalist) {
@@ -166,17 +161,24 @@ class PlannerText {
       return text +
              " Quality is known only for wire formats that are at least as precise as the scenario's.\n";
     }
-    std::string text = fmt::format("There is no single best configuration: {}.\n", answer_.why_unknown);
-    if (answer_.basis == Basis::unknown)
-      text +=
-          "Fewer synchronisations (larger K), fewer copies of each expert (smaller O_e/M), a less precise "
-          "wire format\n"
-          "and delayed updates can reduce quality by an unknown amount. The table therefore shows a Pareto "
-          "frontier:\n"
-          "each row is the best configuration that takes no more of any of these risks. Methods also differ "
-          "in other\n"
-          "ways that affect quality.\n";
-    return text;
+    return recommendation() +
+           fmt::format("There is no single best configuration: {}.\n", answer_.why_unknown) +
+           (answer_.basis == Basis::unknown ? kRisks : "");
+  }
+
+  /// The first row of a frontier, and by how much it exceeds the lowest value.
+  std::string recommendation() {
+    const Finalist& first = at(answer_.chosen.front());
+    double lowest = first.value;
+    for (const std::size_t i : answer_.chosen) lowest = std::min(lowest, at(i).value);
+    const double above = first.value / lowest - 1;
+    return fmt::format(
+        "Recommended: {}, {}: {} of those at most {} above the lowest (--slack){}.\n", name_of(first),
+        amount(first), answer_.basis == Basis::unknown ? "it takes the least risk" : "the best perplexity",
+        human_percent(plan_.options.slack),
+        above > planner::kTie
+            ? fmt::format("; the lowest in the table is {} less", human_percent(1 - 1 / (1 + above)))
+            : "");
   }
 
   Row titles() {
@@ -191,9 +193,19 @@ class PlannerText {
 
   /// The number of rounds, marked if there are so few that nobody has shown what they do to quality.
   std::string rounds_text(const Finalist& finalist) {
-    const bool few = finalist.rounds() < planner::kFewRounds;
+    const bool few = static_cast<double>(finalist.rounds()) < planner::kFewRounds;
     any_few_ = any_few_ || few;
     return std::to_string(finalist.rounds()) + (few ? "*" : " ");
+  }
+
+  /// The number of sites, or their names if they are some of those that the scenario's platform has.
+  [[nodiscard]] std::string sites_text(const Finalist& finalist) const {
+    const std::string count = std::to_string(finalist.scenario.sites());
+    if (!plan_.space.names_sites || finalist.scenario.sites() >= base_.scenario.sites()) return count;
+    std::string names;
+    for (const platforms::Site& site : finalist.scenario.platform.sites)
+      names += (names.empty() ? "" : "+") + site.name;
+    return names;
   }
 
   Row cells(const std::string& label, const Finalist& finalist) {
@@ -208,7 +220,7 @@ class PlannerText {
                        : "all",
                to_string(strategy.wire.type),
                costmodel::has_axis(*strategy.method, "collective") ? to_string(strategy.collective) : "",
-               std::to_string(finalist.scenario.sites()),
+               sites_text(finalist),
                human_time(finalist.simulated.time_s)};
     if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));
     if (energies_) row.push_back(amount_text(Measure::energy, finalist.simulated.energy_kwh, base_.scenario));
@@ -229,6 +241,12 @@ class PlannerText {
       rows.push_back(cells(std::to_string(i + 1), at(answer_.chosen[i])));
     rows.push_back(cells("baseline", base_));
     std::string text = aligned(rows);
+    if (answer_.riskier > 0) {
+      // The line goes before the last rows: those that are riskier, and the baseline.
+      std::size_t at = text.size();
+      for (std::size_t i = 0; i < answer_.riskier + 1; ++i) at = text.rfind('\n', at - 2) + 1;
+      text.insert(at, "more risk, less time or cost:\n");
+    }
     if (!base_.problem.empty()) text += fmt::format("The baseline {}{}.\n", base_.problem, would_fit());
     text += "baseline: the unchanged scenario; closed form: difference of its time from the simulated time\n";
     if (any_few_)
@@ -270,6 +288,12 @@ class PlannerText {
                : fmt::format("row {}", found - answer_.chosen.begin() + 1);
   }
 
+  [[nodiscard]] std::string on_frontier(std::size_t finalist) const {
+    const auto found = std::find(answer_.chosen.begin(), answer_.chosen.end(), finalist);
+    return found == answer_.chosen.end() ? "in none of the rows, of which there are too many"
+                                         : place(finalist);
+  }
+
   std::string methods() {
     std::vector<Row> rows;
     std::vector<std::string> reasons;
@@ -277,15 +301,14 @@ class PlannerText {
       const Finalist& own = at(best.finalist);
       std::string why;
       if (!best.loses_to) {
-        why = answer_.has_choice() ? "the choice" : "on the frontier";
+        why = answer_.has_choice() ? "the choice" : on_frontier(best.finalist);
       } else {
         const Finalist& other = at(*best.loses_to);
         why = fmt::format(
             "{} {}",
             own.value > other.value * (1 + 1e-6) ? ratio_text(own.value / other.value) : "as much as",
             place(*best.loses_to));
-        if (answer_.basis == Basis::unknown)
-          why += ", which has at least as many synchronisations and copies of each expert";
+        if (answer_.basis == Basis::unknown) why += ", which takes no more risk";
         if (answer_.basis == Basis::target || answer_.basis == Basis::perplexity)
           why += own.perplexity ? fmt::format("; its perplexity is {:.4g}", *own.perplexity)
                                 : "; its perplexity is unknown";
@@ -322,8 +345,9 @@ class PlannerText {
           entry.example.empty() ? reason : fmt::format("impossible, for example {}", entry.example));
     if (!screening.doubtful.empty())
       add(screening.doubtful.offered(),
-          "exceed a limit by the closed form, which is pessimistic if sites differ; the best of these were "
-          "simulated");
+          "exceed a limit by the closed form, which overestimates some times if sites differ; the best of "
+          "these "
+          "were simulated");
     std::map<std::string, std::uint64_t> simulated;
     for (std::size_t i = 1; i < answer_.finalists.size(); ++i) {
       if (!at(i).problem.empty()) ++simulated[at(i).problem];
@@ -366,19 +390,6 @@ class PlannerText {
 };
 
 }  // namespace
-
-std::string simulate_line(const planner::Question& question, const planner::Finalist& finalist) {
-  std::string line = "fomoe simulate " + shell_word(question.scenario_path);
-  for (const std::string& assignment : question.overrides) {
-    // The candidate's settings override those of the question.
-    const std::string key = assignment.substr(0, assignment.find('=') + 1);
-    const bool again = std::any_of(finalist.settings.begin(), finalist.settings.end(),
-                                   [&](const std::string& setting) { return setting.starts_with(key); });
-    if (!again) line += " --set " + shell_word(assignment);
-  }
-  for (const std::string& setting : finalist.settings) line += " --set " + shell_word(setting);
-  return line;
-}
 
 std::string planner_text(const PlannerAnswer& plan) { return PlannerText(plan).text(); }
 

@@ -26,7 +26,4 @@ std::string planner_text(const PlannerAnswer& plan);
 std::string planner_json(const PlannerAnswer& plan);
 std::string planner_csv(const PlannerAnswer& plan);
 
-/// The command "fomoe simulate S.toml --set …" that simulates the finalist, quoted for a shell.
-std::string simulate_line(const planner::Question& question, const planner::Finalist& finalist);
-
 }  // namespace fomoe::commands

@@ -167,7 +167,7 @@ std::string network_terms(const costmodel::NetworkModel& network) {
 }  // namespace
 
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
-                        const std::string& more) {
+                        const std::string& interval, const std::string& more) {
   const bool simulated = scenario::possible(report).executor == "simulated";
   std::string text;
   for (const std::string& line : report.warnings) text += fmt::format("Warning: {}.\n", line);
@@ -176,7 +176,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
     text += fmt::format(
         "This scenario cannot run as configured: it {}.\nThe numbers below assume that it can.\n\n",
         report.memory_problem);
-  text += shares(report) + '\n';
+  text += shares(report) + interval + '\n';
   std::vector<Row> rows = {{"compute utilisation", human_percent(report.compute_utilization)}};
   if (report.efficiency) {
     rows.push_back({"MFU in steps", human_percent(report.efficiency->mfu)});
@@ -204,7 +204,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                           ? "connections with windows, and queues; " + network_terms(scenario.network)
                           : "fluid flows, max-min fair shares; " + network_terms(scenario.network));
   text += fmt::format("Executor: {}\n", report.executor);
-  text += validation_range_text(report, scenario) + accuracy_text(report, scenario);
+  text += validation_range_text(report, scenario) + accuracy_text(scenario);
   for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }

@@ -7,10 +7,10 @@
 
 namespace fomoe::commands {
 
-/// The report for people: times, bytes, the bottleneck, sites, the text `more`, every input with its origin,
-/// and all network factors.
+/// The report for people: times with the text `interval`, bytes, the bottleneck, sites, the text `more`,
+/// every input with its origin, and all network factors.
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
-                        const std::string& more = "");
+                        const std::string& interval, const std::string& more);
 
 /// CSV lines; the column names include the units.
 std::string csv_header();

@@ -13,6 +13,7 @@
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "experiments/planner/decision.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/planner/simulated_finalist.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -120,83 +121,6 @@ void simulate_all(std::vector<Finalist>& finalists, const AnswerOptions& options
   }
 }
 
-bool before(const Finalist& a, const Finalist& b) {
-  Candidate left = a.candidate, right = b.candidate;
-  left.value = a.value;
-  right.value = b.value;
-  return better(left, right);
-}
-
-class Decision {
- public:
-  Decision(Answer& answer, const AnswerOptions& options) : answer_(answer), options_(options) {
-    for (std::size_t i = 1; i < answer.finalists.size(); ++i) {
-      if (answer.finalists[i].problem.empty()) order_.push_back(i);
-    }
-    std::sort(order_.begin(), order_.end(),
-              [&](std::size_t a, std::size_t b) { return before(at(a), at(b)); });
-  }
-
-  void decide() {
-    const bool choice = answer_.basis == Basis::equal_loss || answer_.basis == Basis::target;
-    for (const std::size_t i : order_) {
-      if (choice ? eligible(i) : !dominating(i)) answer_.chosen.push_back(i);
-    }
-    if (answer_.chosen.size() > options_.top) {
-      std::vector<std::size_t> kept;
-      for (std::size_t i = 0; i < options_.top; ++i)
-        kept.push_back(answer_.chosen[choice || options_.top == 1
-                                          ? i
-                                          : i * (answer_.chosen.size() - 1) / (options_.top - 1)]);
-      answer_.chosen = kept;
-    }
-    std::set<std::string> seen;
-    for (const std::size_t i : order_) {
-      if (!seen.insert(at(i).method()).second) continue;
-      MethodBest best;
-      best.finalist = i;
-      if (choice) {
-        if (!answer_.chosen.empty() && i != answer_.chosen.front()) best.loses_to = answer_.chosen.front();
-      } else {
-        best.loses_to = dominating(i);
-      }
-      answer_.methods.push_back(best);
-    }
-  }
-
- private:
-  [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
-  /// The finalist's amount at equal loss that is not minimised: the cost if time is minimised, otherwise the
-  /// time.
-  [[nodiscard]] double other_value(std::size_t i) const {
-    return to_equal_loss(other_amount(at(i).simulated, options_.screening.minimise),
-                         at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
-  }
-  [[nodiscard]] bool eligible(std::size_t i) const {
-    if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
-    return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
-  }
-  /// The index of a finalist that is better than finalist `i` in value, and no worse in the other amount and
-  /// in quality. Returns nothing if there is none.
-  [[nodiscard]] std::optional<std::size_t> dominating(std::size_t i) const {
-    for (const std::size_t other : order_) {
-      if (other == i) return std::nullopt;  // all later finalists have no better value
-      if (other_value(other) > other_value(i) * (1 + 1e-9)) continue;
-      if (answer_.basis == Basis::perplexity) {
-        if (!at(i).perplexity) return other;
-        if (at(other).perplexity && *at(other).perplexity <= *at(i).perplexity) return other;
-      } else if (no_riskier(at(other).candidate.quality, at(i).candidate.quality)) {
-        return other;
-      }
-    }
-    return std::nullopt;
-  }
-
-  Answer& answer_;
-  const AnswerOptions& options_;
-  std::vector<std::size_t> order_;  // indices of the finalists that keep all limits, sorted by value
-};
-
 }  // namespace
 
 std::int64_t Finalist::steps_per_round() const {
@@ -238,10 +162,11 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   const bool has_choice = answer.basis == Basis::equal_loss || answer.basis == Basis::target;
   const Shortlist& list = answer.basis == Basis::unknown ? screening.any : screening.known;
   Chooser chooser(question, space);
+  if (!has_choice) chooser.add(list.prudent(options.slack));
   chooser.add(has_choice ? list.best(options.top) : thinned(list.frontier(), options.top));
   chooser.add(list.of_methods(space));
   chooser.add(screening.doubtful.best(kMostDoubtful));
-  if (options.screening.closed_form_is_pessimistic) {
+  if (options.screening.sites_differ) {
     chooser.add_collectives();
     answer.with_collectives = true;
   }
@@ -249,7 +174,7 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   answer.simulated = answer.finalists.size();
   simulate_all(answer.finalists, options, progress);
   answer.finalists.insert(answer.finalists.begin(), std::move(base));
-  Decision(answer, options).decide();
+  decide(answer, options);
   return answer;
 }
 

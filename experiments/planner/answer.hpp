@@ -14,10 +14,6 @@
 namespace fomoe::planner {
 
 /// A candidate, or the unchanged scenario, with the results of both engines.
-/// A run with fewer rounds is marked: few published runs have so few, and in those of experiments/proxies, 6
-/// rounds raised the loss by 20 to 27 % over that of data-parallel training (K = 128).
-inline constexpr std::int64_t kFewRounds = 20;
-
 struct Finalist {
   Candidate candidate;
   std::vector<std::string> settings;  // settings for --set: "strategy.method=fomoe", …
@@ -54,7 +50,11 @@ struct Answer {
   std::optional<double> target_perplexity;
   std::string why_unknown;          // why no choice is made, for Basis::unknown and Basis::perplexity
   std::vector<Finalist> finalists;  // [0] is the unchanged scenario
-  std::vector<std::size_t> chosen;  // the choice and the runners-up, or the frontier; sorted by value
+  /// The choice and the runners-up, sorted by value; or the frontier: first what is recommended, then what
+  /// takes less risk, then the `riskier` rows, each of which needs less time or cost than all before it.
+  /// Both parts go from less to more risk.
+  std::vector<std::size_t> chosen;
+  std::size_t riskier = 0;
   std::vector<MethodBest> methods;  // the best finalist of each method, sorted by value
   std::size_t simulated = 0;
   bool with_collectives = false;  // whether finalists were simulated with every collective algorithm
@@ -66,6 +66,9 @@ struct Answer {
 struct AnswerOptions {
   ScreeningOptions screening;
   std::size_t top = 10;
+  /// Without a choice by quality, the least risky finalist is recommended whose value is at most this share
+  /// above the lowest.
+  double slack = 0.05;
   /// Of each finalist. The table shows differences of some per cent.
   sim::RunOptions simulation = {.rounds = {}, .most_flows = 20'000, .fewest_rounds = 4, .precision = 0.01};
 };

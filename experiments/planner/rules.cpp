@@ -1,8 +1,24 @@
 #include "experiments/planner/rules.hpp"
 
 #include <cmath>
+#include <tuple>
 
 namespace fomoe::planner {
+
+int unproven(const QualityCoordinates& quality) {
+  constexpr double kFourBits = 0.5;  // bytes
+  return int{!quality.averages_everything} + int{quality.overlap_share < 1} +
+         int{quality.bytes_per_element < kFourBits} +
+         int{quality.overlap_steps > 0 && quality.overlap_steps >= quality.local_steps};
+}
+
+bool less_risky(const QualityCoordinates& a, const QualityCoordinates& b) {
+  const auto key = [](const QualityCoordinates& q) {
+    return std::make_tuple(q.few_rounds, unproven(q), !q.averages_everything, q.local_steps, -q.overlap_share,
+                           -q.bytes_per_element, q.overlap_steps);
+  };
+  return key(a) < key(b);
+}
 
 double to_equal_loss(double amount, double equal_loss_factor) {
   return std::isnan(equal_loss_factor) ? amount : amount * equal_loss_factor;

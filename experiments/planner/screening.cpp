@@ -27,6 +27,7 @@ class Coordinates {
     const bool overlaps = costmodel::has_axis(*family.method, "overlap_steps");
     constant_.local_steps = static_cast<double>(steps_per_round(*family.method, base.strategy.local_steps));
     constant_.overlap_steps = overlaps ? static_cast<double>(base.strategy.overlap_steps) : 0;
+    rounds_late_ = family.method->rounds_late;
     constant_.averages_everything = family.method->averages_everything;
     for (std::size_t a = 0; a < family.grid.axes().size(); ++a) {
       const sweep::Axis& axis = family.grid.axes()[a];
@@ -58,6 +59,7 @@ class Coordinates {
     };
     if (local_steps_ >= 0) at.local_steps = number(local_steps_);
     if (overlap_steps_ >= 0) at.overlap_steps = number(overlap_steps_);
+    at.overlap_steps += rounds_late_ * at.local_steps;
     const double sites = candidate.sites =
         sites_ < 0 ? base_sites_ : site_counts_[family_.grid.digit(row, static_cast<std::size_t>(sites_))];
     if (family_.method->partial_experts) {
@@ -74,7 +76,7 @@ class Coordinates {
   QualityCoordinates constant_;
   int local_steps_ = -1, overlap_steps_ = -1, overlap_ = -1, payload_ = -1, sites_ = -1;
   std::vector<double> site_counts_;
-  double base_sites_ = 1, base_overlap_ = 1;
+  double base_sites_ = 1, base_overlap_ = 1, rounds_late_ = 0;
 };
 
 class Screen {
@@ -108,6 +110,7 @@ class Screen {
     candidate.amounts = {result(kTime), result(kCost), result(kEnergy)};
     candidate.perplexity = result(kPerplexity);
     coordinates.fill_in(candidate);
+    candidate.quality.few_rounds = result(kRounds) < kFewRounds;
     const bool coarser = coarser_wire(candidate.quality.bytes_per_element, options_.known_bytes_per_element);
     if (coarser) candidate.perplexity = std::numeric_limits<double>::quiet_NaN();
     const double factor = coarser ? candidate.perplexity : result(kFactor);
@@ -120,8 +123,7 @@ class Screen {
       // If sites differ, some closed forms use the slowest link for all sites and overestimate the time.
       // The compute time alone is a lower bound of the time.
       const double compute_share = result(kCompute) * result(kRounds) / candidate.amounts.time_s;
-      if (!options_.closed_form_is_pessimistic ||
-          !broken_amount(candidate.amounts, options_.limits, compute_share).empty())
+      if (!options_.sites_differ || !broken_amount(candidate.amounts, options_.limits, compute_share).empty())
         return drop(broken, "");
       screening_.doubtful.offer(candidate);
       return;
@@ -157,12 +159,10 @@ double other_amount(const Amounts& amounts, Measure minimise) {
 }
 
 bool better(const Candidate& a, const Candidate& b) {
-  const auto key = [](const Candidate& c) {
-    return std::make_tuple(c.value, !c.quality.averages_everything, c.quality.local_steps,
-                           -c.quality.overlap_share, -c.quality.bytes_per_element, c.quality.overlap_steps,
-                           c.family, c.row);
-  };
-  return key(a) < key(b);
+  if (a.value != b.value) return a.value < b.value;
+  if (less_risky(a.quality, b.quality)) return true;
+  if (less_risky(b.quality, a.quality)) return false;
+  return std::make_tuple(a.family, a.row) < std::make_tuple(b.family, b.row);
 }
 
 std::size_t Shortlist::Hash::operator()(const Level& level) const {
@@ -205,6 +205,24 @@ std::vector<Candidate> Shortlist::best(std::size_t count) const {
   list = by_value(std::move(list));
   if (list.size() > count) list.resize(count);
   return list;
+}
+
+std::vector<Candidate> Shortlist::prudent(double slack) const {
+  constexpr std::size_t kOfEach = 2;
+  std::vector<Candidate> by_risk = best(of_level_.size()), kept;
+  if (by_risk.empty()) return kept;
+  const double lowest = by_risk.front().value;
+  std::stable_sort(by_risk.begin(), by_risk.end(),
+                   [](const Candidate& a, const Candidate& b) { return less_risky(a.quality, b.quality); });
+  for (const double share : {slack / 2, slack, 2 * slack}) {
+    std::size_t found = 0;
+    for (const Candidate& candidate : by_risk) {
+      if (candidate.value > lowest * (1 + share)) continue;
+      kept.push_back(candidate);
+      if (++found == kOfEach) break;
+    }
+  }
+  return kept;
 }
 
 std::vector<Candidate> Shortlist::frontier() const {

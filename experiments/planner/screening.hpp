@@ -33,6 +33,9 @@ class Shortlist {
   /// The best candidates overall, sorted by value. Returns at most `count` candidates; any two of them differ
   /// in method or in quality level.
   [[nodiscard]] std::vector<Candidate> best(std::size_t count) const;
+  /// The two least risky candidates whose value is at most the slack above the lowest; also for half of the
+  /// slack and twice of it, because a simulation decides which of them are within it.
+  [[nodiscard]] std::vector<Candidate> prudent(double slack) const;
   /// The Pareto frontier in value and quality, sorted by value.
   [[nodiscard]] std::vector<Candidate> frontier() const;
 
@@ -66,7 +69,7 @@ struct ScreeningOptions {
   /// Bytes per element on the wire in the unchanged scenario. Quality models do not cover number formats with
   /// fewer bytes, so the perplexity of a candidate with such a format counts as unknown.
   double known_bytes_per_element = 0;
-  bool closed_form_is_pessimistic = false;  // true if sites differ
+  bool sites_differ = false;  // some closed forms then overestimate the time
 };
 
 /// Calls `progress` with the number of candidates evaluated so far.

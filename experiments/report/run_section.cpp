@@ -36,10 +36,6 @@ std::string of_scenario(const Run& run, const char* table_name, const char* key)
 }
 
 /// Whether the run lies outside of the conditions in which predictions were compared with real runs.
-bool outside_of_comparison(const Run& run) {
-  return run.validation_envelope.is_array() && !run.validation_envelope.empty();
-}
-
 /// The answer in one sentence, with its cost, and how sure it is.
 std::string lead(const Run& run) {
   const costmodel::RunReport& report = run.figures;
@@ -52,21 +48,12 @@ std::string lead(const Run& run) {
                           human_percent(report.cost->egress_cost / report.cost->cost_total));
   }
   text += report.executor == "measured" ? ", measured." : ".";
-  // Results of older versions have an interval even outside of the conditions of those runs.
-  if (!run.of_real_runs || outside_of_comparison(run))
-    return paragraph(text +
-                     (run.compared_runs > 0
-                          ? fmt::format(" {} real runs were compared with such predictions, but no "
-                                        "interval follows from their errors, because {}.",
-                                        run.compared_runs,
-                                        run.no_interval.empty()
-                                            ? "the scenario lies outside of the conditions of these runs"
-                                            : run.no_interval)
-                          : ""));
-  text += fmt::format(
-      " By the errors of {} real runs that were compared with such predictions, 95 % of real runs would take "
-      "{} to {}",
-      run.compared_runs, human_time(run.of_real_runs->low), human_time(run.of_real_runs->high));
+  if (!run.interval)
+    return paragraph(text + (run.no_interval.empty()
+                                 ? ""
+                                 : fmt::format(" No interval is given, because {}.", run.no_interval)));
+  text += fmt::format(" 95 % of such runs would take {} to {}", human_time(run.interval->low),
+                      human_time(run.interval->high));
   return paragraph(text + ".");
 }
 
@@ -254,18 +241,19 @@ static bool same_question(const std::vector<Run>& runs) {
   return true;
 }
 
-static bool has_interval(const Run& run) { return run.of_real_runs && !outside_of_comparison(run); }
+static bool has_interval(const Run& run) { return run.interval.has_value(); }
 
 /// Explains the column with intervals; empty if no result has one.
 static std::string about_intervals(const std::vector<Run>& runs) {
   if (std::none_of(runs.begin(), runs.end(), has_interval)) return "";
-  std::string text =
-      "By the errors of real runs that were compared with such predictions, 95 % of real runs would take a "
-      "time in the interval of the column \"95 % of real runs\".";
-  const auto outside = std::count_if(runs.begin(), runs.end(), outside_of_comparison);
-  if (outside > 0)
-    text += fmt::format(" {} of {} results lie outside of the conditions of those runs, and have none.",
-                        outside, runs.size());
+  std::string text = "95 % of such runs would take a time in the interval of the column \"95 % interval\".";
+  const auto without =
+      runs.size() - static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), has_interval));
+  if (without > 0)
+    text += fmt::format(
+        " {} of {} results have none: they lie outside of the conditions of the real runs that were "
+        "compared, or warn of their inputs.",
+        without, runs.size());
   return paragraph(text);
 }
 
@@ -309,11 +297,10 @@ std::string comparison_section(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     const costmodel::RunReport& report = run.figures;
     const std::string money = commands::money_text(report), perplexity = commands::perplexity_text(report);
-    const std::string interval =
-        has_interval(run)
-            ? fmt::format("{} to {}", human_time(run.of_real_runs->low), human_time(run.of_real_runs->high))
-        : intervals ? "unknown"
-                    : "";
+    const std::string interval = has_interval(run) ? fmt::format("{} to {}", human_time(run.interval->low),
+                                                                 human_time(run.interval->high))
+                                 : intervals       ? "unknown"
+                                                   : "";
     rows.push_back({run.name, human_time(report.wall_clock_s), money, perplexity,
                     human_percent(report.compute_utilization),
                     human_percent(report.round.exposed_communication_s / report.round.duration_s),
@@ -345,7 +332,7 @@ std::string comparison_section(const std::vector<Run>& runs) {
                 {"utilisation", true},
                 {"waits for the network", true},
                 {"sent per site and round", true},
-                {"95 % of real runs", true},
+                {"95 % interval", true},
                 {"executor"}},
                rows) +
          heading(3, "Where the time goes") + chart(times_chart(runs)) +

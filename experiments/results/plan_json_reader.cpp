@@ -47,11 +47,23 @@ class PlanReader {
       }
     }
     plan_.notes.push_back("the plan was read from " + path_ + "; the scenario's method did not make it");
-    plan_.round = [rounds = rounds_](std::int64_t index) { return *rounds.at(index); };
+    plan_.round = [rounds = rounds_, classes = plan_.classes](std::int64_t index) {
+      if (const auto found = rounds.find(index); found != rounds.end()) return *found->second;
+      return *rounds.at(like(classes, index));
+    };
     return std::move(plan_);
   }
 
  private:
+  /// The described round that is like the one with this index, if the classes list the rounds in turn.
+  static std::int64_t like(const std::vector<RoundClass>& classes, std::int64_t index) {
+    for (const RoundClass& one : classes) {
+      if (index < one.count) return one.round_at(index);
+      index -= one.count;
+    }
+    throw std::out_of_range("the plan has fewer rounds");
+  }
+
   [[nodiscard]] JsonObject object(const Json& json, const std::string& where,
                                   const std::vector<std::string>& keys) const {
     return {path_, kPlan, where, json, keys};

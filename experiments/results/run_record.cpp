@@ -22,6 +22,43 @@ constexpr JsonKind kRun = {"fomoe.run/1", "run report", "a report that fomoe-tra
 constexpr JsonKind kWan = {"fomoe.wan/1", "report", "a report that fomoe-wan run --report wrote",
                            "fomoe-wan run S.toml --report run.json -- fomoe-train run S.toml"};
 
+constexpr std::pair<const char*, double SeenConnection::*> kOfConnection[] = {
+    {"segment_bytes", &SeenConnection::segment_bytes},
+    {"least_round_trip_s", &SeenConnection::least_round_trip_s},
+    {"round_trip_s", &SeenConnection::round_trip_s},
+    {"retransmits", &SeenConnection::retransmits},
+    {"sent_bytes", &SeenConnection::sent_bytes},
+    {"received_bytes", &SeenConnection::received_bytes}};
+
+Json to_json(const SeenConnections& connections) {
+  Json list = Json::array();
+  for (const SeenConnection& one : connections.list) {
+    list.push_back({{"congestion_control", one.congestion_control}});
+    for (const auto& [name, member] : kOfConnection) list.back()[name] = one.*member;
+  }
+  return {{"send_buffer_bytes", connections.send_buffer_bytes},
+          {"receive_buffer_bytes", connections.receive_buffer_bytes},
+          {"list", list}};
+}
+
+SeenConnections read_connections(const std::string& path, const Json& json) {
+  const JsonObject object(path, kRun, "run.connections", json,
+                          {"send_buffer_bytes", "receive_buffer_bytes", "list"});
+  SeenConnections connections;
+  const std::string number = "a number of zero or more";
+  connections.send_buffer_bytes = object.number("send_buffer_bytes", number);
+  connections.receive_buffer_bytes = object.number("receive_buffer_bytes", number);
+  for (const Json& entry : object.array("list")) {
+    const JsonObject one(path, kRun, "run.connections.list", entry,
+                         {"congestion_control", "segment_bytes", "least_round_trip_s", "round_trip_s",
+                          "retransmits", "sent_bytes", "received_bytes"});
+    connections.list.push_back({one.text("congestion_control")});
+    for (const auto& [name, member] : kOfConnection)
+      connections.list.back().*member = one.number(name, number);
+  }
+  return connections;
+}
+
 Json to_json(const RunRecord& record) {
   Json json = {{"id", record.id},
                {"started_at", record.started_at},
@@ -39,6 +76,7 @@ Json to_json(const RunRecord& record) {
     json["threads"] = record.threads;
     json["waited_share"] = record.waited_share;
   }
+  if (!record.connections.list.empty()) json["connections"] = to_json(record.connections);
   return json;
 }
 
@@ -62,7 +100,7 @@ Json to_json(const std::vector<SeedResult>& seeds) {
 RunRecord read_record(const std::string& path, const Json& json) {
   const JsonObject object(path, kRun, "run", json,
                           {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files", "code",
-                           "threads", "waited_share", "whole_run"});
+                           "threads", "waited_share", "whole_run", "connections"});
   RunRecord record;
   record.id = object.text("id");
   record.started_at = object.text("started_at");
@@ -73,6 +111,8 @@ RunRecord read_record(const std::string& path, const Json& json) {
     record.threads = static_cast<int>(object.count("threads", 1));
     record.waited_share = object.seconds("waited_share");
   }
+  if (object.has("connections"))
+    record.connections = read_connections(path, object.at("connections", "what the kernel said"));
   record.source.toml = object.text("scenario_toml");
   const Json& files = object.at("files", "the files of the scenario");
   for (const auto& item : files.items()) {

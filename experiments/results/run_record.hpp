@@ -26,6 +26,23 @@ struct WholeRun {
   double lost_s = 0;
 };
 
+/// What the kernel says at the end of the run about a TCP connection of the first process (TCP_INFO in the
+/// kernel's include/uapi/linux/tcp.h).
+struct SeenConnection {
+  std::string congestion_control;  // "cubic", "bbr", …
+  double segment_bytes = 0;        // largest payload of a segment that is sent
+  double least_round_trip_s = 0;   // of the last minutes
+  double round_trip_s = 0;         // smoothed
+  double retransmits = 0;          // segments
+  double sent_bytes = 0, received_bytes = 0;
+};
+struct SeenConnections {
+  std::vector<SeenConnection> list;  // those that carried the most, at most kMostListed
+  static constexpr std::size_t kMostListed = 64;
+  /// Bytes to which the system enlarges a socket's buffers; 0: unknown.
+  double send_buffer_bytes = 0, receive_buffer_bytes = 0;
+};
+
 struct RunRecord {
   std::string id;          // random and unique to the run
   std::string started_at;  // UTC, ISO 8601
@@ -42,6 +59,7 @@ struct RunRecord {
   int threads = 0;             // CPU threads of the first process; 0: unknown
   /// Share of the run's time in which threads of the first process wanted a core and had none.
   double waited_share = 0;
+  SeenConnections connections = {};  // without entries in the list: unknown, as in turn
   /// At least two if the training was repeated; the first is that of the report.
   std::vector<SeedResult> seeds;
 };

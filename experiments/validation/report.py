@@ -52,15 +52,18 @@ def fomoe(arguments, binary):
     return done.stdout
 
 
+IDEAL = ("network_model.host=ideal",)
+
+
 def settings_of(condition):
     return network_terms(*(condition[key] for key in ("congestion_control", "uplink_queue", "queue", "socket_buffers")))
 
 
 def validated(runs, conditions, binary):
-    """What fomoe validate says of each run, each with its own conditions; without any terms if conditions is None."""
+    """What fomoe validate says of each run, each with its own conditions; with ideal hosts if conditions is None."""
     groups = {}
     for run in runs:
-        groups.setdefault(tuple(settings_of(conditions[run.stem])) if conditions else (), []).append(run)
+        groups.setdefault(tuple(settings_of(conditions[run.stem])) if conditions else IDEAL, []).append(run)
     answers = []
     for settings, of in groups.items():
         words = [word for setting in settings for word in ("--set", setting)]

@@ -40,4 +40,11 @@ class UsageError : public std::runtime_error {
   explicit UsageError(const std::string& message) : std::runtime_error(printable(message)) {}
 };
 
+/// The answer is complete and was written, and nothing in it meets the limits that were asked for. The
+/// programs print what() and exit with status 3.
+class LimitsNotMet : public std::runtime_error {
+ public:
+  explicit LimitsNotMet(const std::string& message) : std::runtime_error(printable(message)) {}
+};
+
 }  // namespace fomoe

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "costmodel/inputs/segments.hpp"
+#include "sim/tcp/tcp_network.hpp"
 
 namespace fomoe::sim {
 
@@ -12,17 +13,19 @@ using costmodel::Timeline;
 
 namespace {
 
-/// The bursts of that many bytes from one site to another, where the sites send to and hear from so many
-/// others: a slow connection sends small bursts (burst_bytes()).
+/// The bursts that are simulated of that many bytes from one site to another, where the sites send to and
+/// hear from so many others: a slow connection sends small bursts (burst_bytes()), and a line stands for
+/// several connections (TcpNetwork).
 double bursts(double bytes, const platforms::Platform& platform, int from, int to, int sends_to, int hears,
-              double segment_bytes) {
+              const costmodel::NetworkModel& network) {
   double bytes_per_s = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s / sends_to,
                                  platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s / hears,
                                  platform.path(from, to).bandwidth_bytes_per_s});
   for (const int link : platform.shared_by(from, to))
     bytes_per_s =
         std::min(bytes_per_s, platform.shared_links[static_cast<std::size_t>(link)].bandwidth_bytes_per_s);
-  return bytes / costmodel::burst_bytes(bytes_per_s, segment_bytes);
+  const double alike = static_cast<double>(network.streams) / TcpNetwork::lines(network.streams);
+  return bytes / alike / costmodel::burst_bytes(bytes_per_s / network.streams, network.segment_bytes);
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ double windows_cost(const costmodel::Plan& plan, const Sequence& sequence,
   for (const auto& [sites, sent] : bytes)
     if (sites.first != sites.second)
       all += bursts(sent, platform, sites.first, sites.second, sends_to[sites.first], hears[sites.second],
-                    options.network.segment_bytes);
+                    options.network);
   return (all * kFlowsPerBurst + static_cast<double>(timeline.flows.size() + timeline.intervals.size())) /
          static_cast<double>(timeline.rounds.size());
 }

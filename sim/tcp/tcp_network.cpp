@@ -123,11 +123,11 @@ void TcpNetwork::change(double now_s) {
 
 double TcpNetwork::draw(Line& line) const { return costmodel::draw(seed_, stream_, line.id, line.draws++); }
 
-std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
+std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   const std::uint64_t pair =
       static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
   const auto [found, is_new] =
-      line_of_.try_emplace({pair, stream}, static_cast<std::uint32_t>(lines_.size()));
+      line_of_.try_emplace({pair, number}, static_cast<std::uint32_t>(lines_.size()));
   if (!is_new) return found->second;
   const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
   const double round_trip_s = way(a, b).latency_s + way(b, a).latency_s;
@@ -141,9 +141,9 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
   const std::uint32_t index = found->second;
   const auto draw_next = [this, index] { return draw(*lines_[index]); };
   lines_.push_back(std::make_unique<Line>(
-      Line{a, b, from, to,
+      Line{a, b, from, to, alike(costmodel::connections_of(network_, platform_->path(a, b)), number),
            Connection(make_congestion_window(network_, round_trip_s, draw_next), buffers, round_trip_s),
-           (pair << 32U) + (openings_ << 17U) + static_cast<std::uint64_t>(stream)}));
+           (pair << 32U) + (openings_ << 17U) + static_cast<std::uint64_t>(number)}));
   Line& made = *lines_.back();
   if (network_.loss_rate)
     made.bytes_to_loss = -std::log1p(-draw(made)) * network_.segment_bytes / *network_.loss_rate;
@@ -154,10 +154,11 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int stream) {
   return index;
 }
 
-void TcpNetwork::put(double now_s, NodeId from, NodeId to, int stream, std::int64_t bytes,
+void TcpNetwork::put(double now_s, NodeId from, NodeId to, int number, std::int64_t bytes,
                      PartEvents& events) {
-  const std::uint32_t index = line(from, to, stream);
-  lines_[index]->tcp.put(now_s, bytes, events);
+  const std::uint32_t index = line(from, to, number);
+  const int alike = lines_[index]->alike;
+  lines_[index]->tcp.put(now_s, (bytes + alike - 1) / alike, events);
   pump(now_s, index);
 }
 
@@ -255,10 +256,11 @@ void TcpNetwork::hop(double now_s, std::uint32_t index) {
   if (burst.acknowledgement) {
     left_s = queue.pass(now_s, 0);
   } else {
-    const std::int64_t dropped = queue.too_many(now_s, burst.bytes);
+    const int together = at.queue != nullptr ? line.alike : 1;
+    const std::int64_t dropped = (queue.too_many(now_s, burst.bytes * together) + together - 1) / together;
     burst.bytes -= dropped;
     burst.lost += dropped;
-    left_s = queue.pass(now_s, burst.bytes);
+    left_s = queue.pass(now_s, burst.bytes * together);
     burst.spread_s = std::max(burst.spread_s, queue.seconds_for(burst.bytes));
     if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
       plan(left_s, What::left_host, burst.connection, burst.bytes + burst.lost);

@@ -1,7 +1,11 @@
 // The connections between nodes, and the queues of the links between sites. Bursts of payload, and their
 // acknowledgements, pass the queues of their way one after the other. It keeps its own events, in the order
 // of time; the caller says how far they may run, since only it knows what else happens.
+//
+// If a pair of nodes has more than kMostLines connections, each line stands for several that do the same at
+// the same time: a line computes one of them, and puts the bytes of all into the queues.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -33,8 +37,14 @@ class TcpNetwork {
   void change(double now_s);
   /// Ends all messages without events, and closes all connections.
   void close_all();
-  /// Sends a part of a message on one of the streams of a pair of nodes of different sites.
-  void put(double now_s, costmodel::NodeId from, costmodel::NodeId to, int stream, std::int64_t bytes,
+  /// The lines of a pair of nodes, and the connections that one of them stands for.
+  static constexpr int kMostLines = 8;
+  [[nodiscard]] static int lines(int streams) { return std::min(streams, kMostLines); }
+  [[nodiscard]] static int alike(int streams, int line) {
+    return streams / lines(streams) + (line < streams % lines(streams) ? 1 : 0);
+  }
+  /// Sends a part of a message on one of the lines of a pair of nodes of different sites.
+  void put(double now_s, costmodel::NodeId from, costmodel::NodeId to, int line, std::int64_t bytes,
            PartEvents& events);
   /// When the next event is; infinite if there is none.
   [[nodiscard]] double next_event_s() const;
@@ -57,7 +67,8 @@ class TcpNetwork {
   struct Line {
     int from_site, to_site;
     costmodel::NodeId from, to;
-    Connection tcp;
+    int alike;         // connections that it stands for
+    Connection tcp;    // one of them
     std::uint64_t id;  // for draws
     std::uint64_t draws = 0;
     double bytes_to_loss = 0;                            // until a segment is lost by chance
@@ -80,7 +91,7 @@ class TcpNetwork {
   [[nodiscard]] const Way& way(int from, int to) const {
     return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
   }
-  std::uint32_t line(costmodel::NodeId from, costmodel::NodeId to, int stream);
+  std::uint32_t line(costmodel::NodeId from, costmodel::NodeId to, int number);
   double draw(Line& line) const;
   void plan(double at_s, What what, std::uint32_t index, std::int64_t bytes = 0);
   void stall(What what, std::uint32_t index, const Line& line);
@@ -100,7 +111,7 @@ class TcpNetwork {
   std::map<std::pair<int, int>, LinkQueue> path_;  // by sites, of the paths that may limit something
   std::vector<Way> ways_;                          // [from site · sites + to site]
   std::vector<std::unique_ptr<Line>> lines_;
-  std::map<std::pair<std::uint64_t, int>, std::uint32_t> line_of_;  // (from · nodes + to, stream)
+  std::map<std::pair<std::uint64_t, int>, std::uint32_t> line_of_;  // (from · nodes + to, number)
   std::vector<Burst> bursts_;
   std::vector<std::uint32_t> free_bursts_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -42,12 +42,17 @@ class TcpMessage : public Message, private PartEvents {
   void start() {
     if (events_.abandoned()) return;
     events_.moving(ref_, overhead_s_);
-    const int streams = transport_.connections(from_, to_);
-    const auto parts = static_cast<int>(std::min<std::int64_t>(streams, bytes_));
-    unwritten_ = undelivered_ = parts;
-    for (int stream = 0; stream < parts; ++stream)
-      transport_.tcp_.put(fluid().now(), from_, to_, stream,
-                          bytes_ * (stream + 1) / parts - bytes_ * stream / parts, *this);
+    // Each connection carries the same part; the lines of few bytes carry at least one.
+    const int streams = static_cast<int>(std::min<std::int64_t>(transport_.connections(from_, to_), bytes_));
+    const int lines = TcpNetwork::lines(streams);
+    unwritten_ = undelivered_ = lines;
+    std::int64_t first = 0;
+    for (int line = 0; line < lines; ++line) {
+      const std::int64_t next = first + TcpNetwork::alike(streams, line);
+      transport_.tcp_.put(fluid().now(), from_, to_, line, bytes_ * next / streams - bytes_ * first / streams,
+                          *this);
+      first = next;
+    }
     transport_.run_soon();
   }
 

@@ -26,12 +26,14 @@ TABLE = HERE / "answers.json.gz"
 COMMANDS = {"simulate": ["simulate"], "closed form": ["simulate", "--engine", "closed-form"], "cost": ["cost"]}
 # These words stand before those of a line. The scenario names a profile that every machine measures for itself.
 WITHOUT_PROFILE = {"eight-regions": "!compute.profile compute.accelerator=A100-80GB-SXM compute.mfu=0.02 compute.micro_batch_sequences=1"}
+# Answers with ideal hosts are exact, and name what a change of a formula does; this stands before the words of each line without hosts.
+IDEAL_HOSTS, ONE_CONNECTION = "network_model.host=ideal", "network_model.streams=1"
 # Keys that need no line: names, a date, the terms that a calibration fitted, and files that fomoe-train writes, which have tests in
 # tests/experiments; the keys of training itself, which predict nothing; and those of [[site]], which --set cannot make. Most of these
 # are also keys of [compute].
 NO_LINE = re.compile(r"(name|description|prices\.as_of|(calibration|trainer|site)\..*|compute\.(profile|draw_samples)|model\.(shape|safetensors))$")
 # Parts of an answer that are inputs, that come from the committed runs over emulated links, or that are a picture of other parts.
-LEFT_OUT = ("scenario", "accuracy", "validation_envelope", "round_timeline")
+LEFT_OUT = ("scenario", "accuracy", "interval", "validation_envelope", "round_timeline")
 TEXTS = ("limited_by", "origin", "executor")
 SHARE = 1e-7  # An answer has changed if it differs by more than this share. The orders of sums and libraries of mathematics matter less.
 
@@ -59,7 +61,8 @@ def cases():
 def words_of(case):
     """The scenario of a line, and KEY=VALUE or !KEY of each option."""
     scenario, *words = shlex.split(case)
-    return scenario, shlex.split(WITHOUT_PROFILE.get(scenario, "")) + words
+    hosts = [ONE_CONNECTION] + ([] if any("network_model.host=" in word for word in words) else [IDEAL_HOSTS])
+    return scenario, shlex.split(WITHOUT_PROFILE.get(scenario, "")) + hosts + words
 
 
 def answer(fomoe, case):

@@ -67,8 +67,7 @@ def drawn(rng):
         keys["site"] = [{"uplink": f"{of_any_size(rng, 3, 11):.4g}bps", "downlink": f"{of_any_size(rng, 3, 11):.4g}bps",
                          "compute_factor": round(of_any_size(rng, -1, 1), 3)} for _ in range(platform["sites"])]
     network = keys.setdefault("network_model", {})
-    if rng.random() < 0.6:
-        network["host"] = rng.choice(["linux", "ideal"])
+    network["host"] = rng.choice(["linux", "ideal"])
     for key, value in (("congestion_control", rng.choice(["bbr", "reno", "cubic"])), ("loss_rate", of_any_size(rng, -6, -1)),
                        ("jitter", f"{of_any_size(rng, -6, 0):.3g}s"), ("tcp_window", f"{of_any_size(rng, 3, 8):.0f}B"),
                        ("streams", rng.randint(1, 8)), ("ring_model", "fluid"), ("call_overhead", f"{of_any_size(rng, -6, 0):.3g}s")):

@@ -114,7 +114,8 @@ def draw(rng, names):
             "strategy": strategy,
             "compute": {"step_time": f"{rng.uniform(0.1, 900):.6g}ms"} if rng.random() < 0.6 else
                        {"mfu": round(rng.uniform(0.01, 1), 4), "peak_flops": f"{rng.uniform(0.1, 999):.5g}TFLOPS"},
-            "platform": {"sites": sites, "latency": f"{rng.choice([0, rng.uniform(0, 200)]):.5g}ms"} | ports}
+            "platform": {"sites": sites, "latency": f"{rng.choice([0, rng.uniform(0, 200)]):.5g}ms"} | ports,
+            "network_model": {"host": "ideal"}}
     more = {"micro_batch_sequences": rng.randint(1, 4), "gpus_per_site": rng.randint(1, 16), "activation_checkpointing": True, "outer_state_on": "host"}
     network = {"bandwidth_efficiency": 0.9, "latency_factor": 1.7, "background_share": rng.uniform(0.01, 0.9)}
     for part, table in (("compute", more), ("platform", {"rate_factor": rng.uniform(0.1, 9)}), ("network_model", network)):
@@ -237,7 +238,7 @@ def cases(rng, program, number):
         # Up to three rounds of a ring, one of a direct exchange: the reference does not let flows of two rounds share links.
         collective, count = rng.choice([("ring", 3), ("direct", 1)])
         batch["tokens"] = rng.randint(1, count * 4 * steps * len(links[0]) * keys["model"]["sequence_length"])
-        keys |= {"network_model": {}, "platform": {"file": "p.toml"}, "workload": batch}
+        keys |= {"network_model": {"host": "ideal"}, "platform": {"file": "p.toml"}, "workload": batch}
         keys["strategy"] |= {"collective": collective, "ring_order": "given", "local_steps": steps}
         yield keys, lambda keys: events(program, keys, links)
     if number % 20 == 0:

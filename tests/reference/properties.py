@@ -39,7 +39,8 @@ def draw(rng, method, read):
             "workload": {"tokens": sequence * batch * whole * number(1, 12 // whole), "global_batch_sequences": batch},
             "strategy": {"method": method} | strategy,
             "compute": {"step_time": f"{rng.uniform(1, 300):.6g}ms"},
-            "platform": {"sites": sites, "bandwidth": f"{10**rng.uniform(7, 10):.9g}bps", "latency": f"{rng.choice([0, rng.uniform(0.1, 80)]):.6g}ms"}}
+            "platform": {"sites": sites, "bandwidth": f"{10**rng.uniform(7, 10):.9g}bps", "latency": f"{rng.choice([0, rng.uniform(0.1, 80)]):.6g}ms"},
+            "network_model": {"host": "ideal"}}
 
 
 def number_of(text):

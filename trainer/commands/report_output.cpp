@@ -73,6 +73,7 @@ void write_report(const std::string& output, const RunRequest& request, const Tr
   record.code = code_version();
   record.threads = result.threads;
   record.waited_share = result.waited_share;
+  record.connections = result.connections;
   record.all = result.all;
   const std::string json = scenario::run_report_json(result.report, request.scenario, record);
   std::string kept = kept_report(request);

@@ -17,6 +17,7 @@
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
+#include "trainer/comm/seen_connections.hpp"
 #include "trainer/device/cpu_share.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/device/device_info.hpp"
@@ -351,6 +352,7 @@ class Run {
           costmodel::round_timeline(plan_, intervals.around_middle()), plan_, scenario_.platform));
     result.validation = validation_json(scenario_, plan_, all, context);
     result.all = history_.ended();
+    if (!context.in_turn) result.connections = seen_connections();
     return result;
   }
 

@@ -42,6 +42,7 @@ struct TrainingResult {
   std::string validation;        // JSON, see validation_json(); empty: no validation
   int threads = 0;               // CPU threads of this process
   double waited_share = 0;       // share of the time in which they wanted a core and had none
+  scenario::SeenConnections connections = {};  // of the first process, unless all sites train in turn
   std::optional<scenario::WholeRun> all = std::nullopt;  // see scenario::RunRecord
   std::string log_problem = {};                          // why lines of the log are missing; empty: none are
 };

@@ -139,6 +139,33 @@ costmodel::RunReport read_figures(const std::string& path, const JsonObject& jso
   return figures;
 }
 
+/// The interval of the wall clock. Results of earlier versions have it among the errors of compared runs,
+/// and some have one although the scenario lies outside of their conditions.
+void read_interval(const std::string& path, const JsonObject& json, Run& run) {
+  const auto is_object = [&](const char* key) { return json.has(key) && json.at(key, "").is_object(); };
+  if (is_object("interval")) {
+    const JsonObject interval = inner(path, json, "interval");
+    if (interval.has("withheld")) {
+      run.no_interval = interval.text("withheld");
+    } else {
+      run.interval = {interval.seconds("low_s"), interval.seconds("high_s")};
+    }
+    return;
+  }
+  if (!is_object("accuracy")) return;
+  const JsonObject accuracy = inner(path, json, "accuracy");
+  if (accuracy.has("no_interval")) {
+    run.no_interval = accuracy.text("no_interval");
+  } else if (run.validation_envelope.is_array() && !run.validation_envelope.empty()) {
+    run.no_interval = "the scenario lies outside of the conditions of the runs that were compared";
+  } else {
+    const Json& ends = accuracy.array("wall_clock_s");
+    if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number())
+      accuracy.refuse_value("wall_clock_s", ends, "two numbers");
+    run.interval = {ends[0].get<double>(), ends[1].get<double>()};
+  }
+}
+
 }  // namespace
 
 Inputs read_inputs(const std::string& path, const JsonObject& result) {
@@ -193,23 +220,12 @@ Run read_run(const std::string& path, const Json& document) {
   run.scenario = shown(json, "scenario");
   run.goodput = shown(json, "goodput");
   run.replicas = shown(json, "replicas");
-  if (json.has("accuracy") && json.at("accuracy", "").is_object()) {
-    const JsonObject accuracy = inner(path, json, "accuracy");
-    if (accuracy.has("no_interval")) {
-      run.no_interval = accuracy.text("no_interval");
-    } else {
-      const Json& ends = accuracy.array("wall_clock_s");
-      if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number())
-        accuracy.refuse_value("wall_clock_s", ends, "two numbers");
-      run.of_real_runs = {ends[0].get<double>(), ends[1].get<double>()};
-    }
-    run.compared_runs = accuracy.count("runs", 0);
-  }
   if (json.has("validation_envelope")) {
     run.validation_envelope = json.at("validation_envelope", "");
     if (!run.validation_envelope.is_structured())
       json.refuse_value("validation_envelope", run.validation_envelope, "an array of sentences or an object");
   }
+  read_interval(path, json, run);
   return run;
 }
 

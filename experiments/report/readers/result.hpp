@@ -50,10 +50,8 @@ struct Run {
   std::vector<costmodel::Uncertainty> uncertainty;
   /// JSON objects that are shown unchanged, or null.
   Json scenario, goodput, replicas;
-  /// Seconds between which 95 % of comparable real runs would end, and how many runs were compared.
-  std::optional<costmodel::Interval95> of_real_runs;
-  std::int64_t compared_runs = 0;
-  std::string no_interval;  // why the errors of those runs give no interval; empty if they do
+  std::optional<costmodel::Interval95> interval;  // the 95 % interval of the wall clock, in seconds
+  std::string no_interval;                        // why there is none; empty if that is not known
   /// How far the run lies outside of the validated ranges: an array of sentences, an object, or null.
   Json validation_envelope;
 };

@@ -15,10 +15,10 @@ bool set_loss_rate(Scenario& scenario, double value) {
 constexpr KeyMember loss_rate = {.set = set_loss_rate, .get = member<&NetworkModel::loss_rate>.get};
 
 constexpr Key kNetworkModelKeys[] = {
-    {"host", Kind::choice, "\"ideal\"", "",
-     "terms that are not given: off, or those of an ordinary Linux host (headers, growth of TCP's windows, "
-     "windows that shrink when idle, send buffers)",
-     "\"linux\"", hosts},
+    {"host", Kind::choice, "\"linux\"", "",
+     "terms that are not given: those of an ordinary Linux host (headers, growth of TCP's windows, windows "
+     "that shrink when idle, socket buffers), or off",
+     "\"ideal\"", hosts},
     {"bandwidth_efficiency", Kind::share, "1.0", "", "share of every link rate that is available to payload",
      "0.956", member<&NetworkModel::bandwidth_efficiency>, links},
     {"background_share", Values(Kind::share, 0.99), "", "no other traffic",

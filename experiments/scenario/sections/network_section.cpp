@@ -40,6 +40,11 @@ void read_network_model(const Document& document, costmodel::Scenario& scenario)
 void set_terms_of_packets(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
   if (table.text("host") != to_string(costmodel::Host::linux_tcp)) return;
+  // Until version 1.0, hosts were ideal unless the scenario said linux.
+  if (!table.has("host") && scenario.sites() > 1)
+    scenario.catalogue.push_back({"hosts", Origin::assumed,
+                                  "ordinary Linux hosts, because network_model.host is not given; earlier "
+                                  "versions assumed ideal hosts (network_model.host=ideal)"});
   const costmodel::NetworkModel host = costmodel::linux_host(scenario.platform.packet_bytes);
   costmodel::NetworkModel& network = scenario.network;
   if (!table.has("bandwidth_efficiency"))

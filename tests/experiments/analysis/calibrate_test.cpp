@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 constexpr double kNoise = 0.01;
 
 Ran program(const Folder& folder, const std::string& arguments) {
@@ -117,7 +117,8 @@ TEST_CASE("collectives from a CSV: a fit by hand, and mistakes with file and lin
     csv += "direct,2," + std::to_string(megabytes) + "MB,1Gbps,10ms," + std::to_string(seconds) + "\n";
   }
   write_all(folder / "c.csv", csv);
-  const Ran ran = program(folder, "calibrate c.csv --terms bandwidth_efficiency --output -");
+  const Ran ran = program(
+      folder, "calibrate c.csv --set network_model.host=ideal --terms bandwidth_efficiency --output -");
   INFO(ran.err);
   REQUIRE(ran.exit_status == 0);
   CHECK(term(json::parse(ran.out), "bandwidth_efficiency")["value"].get<double>() ==

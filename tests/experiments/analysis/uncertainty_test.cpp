@@ -12,7 +12,7 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kTwoSites = "experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = "tests/ideal/two-sites.toml";
 
 json run_json(const std::string& more) {
   const Ran ran =
@@ -147,8 +147,8 @@ TEST_CASE("the TOML that fomoe calibrate writes can be pasted into a scenario") 
   const Ran fit =
       run_in(folder.path(), "fomoe calibrate " + runs + " --terms latency_factor --output fit.toml");
   REQUIRE_MESSAGE(fit.exit_status == 0, fit.err);
-  write_all(folder / "s.toml",
-            read_all(source_dir() + "/" + kTwoSites) + '\n' + read_all(folder / "fit.toml"));
+  write_all(folder / "s.toml", read_all(source_dir() + "/experiments/scenarios/two-sites.toml") + '\n' +
+                                   read_all(folder / "fit.toml"));
   const auto origin = [&](const std::string& more) {
     const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --sensitivity none --output - " + more);
     REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);

@@ -13,7 +13,7 @@ using namespace fomoe::tests;
 using nlohmann::json;
 
 const std::string kRandom =
-    "fomoe simulate experiments/scenarios/two-sites.toml --set platform.sites=4 --set "
+    "fomoe simulate tests/ideal/two-sites.toml --set platform.sites=4 --set "
     "strategy.placement=random --set network_model.jitter=20ms";
 
 json answer(const std::string& command) {
@@ -72,7 +72,7 @@ TEST_CASE("--replicas gives the same results as running each seed separately") {
 
 TEST_CASE("--replicas in the text output, also where the seed changes nothing") {
   CHECK(run_in(source_dir(), kRandom + " --replicas 4").out.find("4 seeds from 42") != std::string::npos);
-  const json same = answer("fomoe simulate experiments/scenarios/two-sites.toml --replicas 2");
+  const json same = answer("fomoe simulate tests/ideal/two-sites.toml --replicas 2");
   CHECK(same["notes"].dump().find("all replicas took the same time") != std::string::npos);
   CHECK(same["replicas"]["wall_clock_s"]["p5"] == same["wall_clock_s"]);
   refused(kRandom + " --replicas 1",
@@ -83,7 +83,7 @@ TEST_CASE("--replicas in the text output, also where the seed changes nothing") 
 
 TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the same seed") {
   const std::string failing =
-      "fomoe simulate experiments/scenarios/two-sites.toml --set failures.site_mtbf=10min --set "
+      "fomoe simulate tests/ideal/two-sites.toml --set failures.site_mtbf=10min --set "
       "failures.checkpoint_cost=2s --set failures.restart_time=1min --set prices.gpu_hour=2USD";
   const json run = answer(failing);
   const json& goodput = run["goodput"];
@@ -102,7 +102,7 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
   for (const char* words : {"with failures, policy wait", "finish time, p95", "recommended time-out", "Daly"})
     CHECK(text.find(words) != std::string::npos);
   CHECK(answer(failing + " --engine closed-form")["goodput"]["samples"] == 1000);
-  CHECK_FALSE(answer("fomoe simulate experiments/scenarios/two-sites.toml").contains("goodput"));
+  CHECK_FALSE(answer("fomoe simulate tests/ideal/two-sites.toml").contains("goodput"));
   // With O_e = 1 a lost site would hold the only copy of its experts.
   const std::string copies = failing + " --set strategy.expert_overlap=2";
   CHECK(answer(copies + " --set failures.policy=drop")["goodput"]["timeout_s"] ==
@@ -110,10 +110,9 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
 }
 
 TEST_CASE("[failures]: dead links under policy wait end with a message instead of an endless run") {
-  const Ran ran =
-      run_in(source_dir(),
-             "fomoe simulate experiments/scenarios/two-sites.toml --set failures.link_mtbf=1s --set "
-             "failures.links_stay_dead=true --set failures.checkpoint_cost=1s");
+  const Ran ran = run_in(source_dir(),
+                         "fomoe simulate tests/ideal/two-sites.toml --set failures.link_mtbf=1s --set "
+                         "failures.links_stay_dead=true --set failures.checkpoint_cost=1s");
   CHECK(ran.exit_status == 0);
   CHECK(ran.out.find("Note: CANNOT FINISH in 1000 of 1000 samples") != std::string::npos);
   CHECK(ran.out.find("never") != std::string::npos);

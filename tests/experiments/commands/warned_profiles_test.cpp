@@ -37,7 +37,7 @@ struct Scenarios {
   }
   [[nodiscard]] std::string of(const std::string& command, const std::string& more = "") const {
     return "fomoe " + command + " " + source_dir() +
-           "/experiments/scenarios/two-sites.toml --set compute.profile=" + (folder / "p.json") + " " + more;
+           "/tests/ideal/two-sites.toml --set compute.profile=" + (folder / "p.json") + " " + more;
   }
   [[nodiscard]] Ran run(const std::string& command, const std::string& more = "") const {
     return run_in(folder.path(), of(command, more));
@@ -60,7 +60,7 @@ TEST_CASE("every command that uses a superseded profile says so first") {
         {"compare", "--case strategy.local_steps=8 --case strategy.local_steps=16"},
         {"sweep", "--vary strategy.local_steps=8,16 --engine closed-form --output s.csv"},
         {"plan", "--vary strategy.method=diloco --vary strategy.local_steps=8,16"},
-        {"solve", "--for platform.bandwidth --target compute_utilization=0.95"},
+        {"solve", "--for platform.bandwidth --target compute_utilization=0.5"},
         {"explain", ""},
         {"cost", ""}}) {
     CAPTURE(command);
@@ -73,7 +73,7 @@ TEST_CASE("every command that uses a superseded profile says so first") {
   }
   const Ran text = scenarios.run("simulate");
   CHECK(text.out.starts_with("Warning: the step times of "));
-  CHECK(has(text.out, "no interval is given, because of the warnings above"));
+  CHECK(has(text.out, "95 % interval: none is given, because of the warnings above"));
   const json report = json::parse(scenarios.run("simulate", "--output -").out);
   REQUIRE(report.at("warnings").size() == 1);
   CHECK(has(report["warnings"][0], kWhat));

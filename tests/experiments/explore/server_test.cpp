@@ -120,7 +120,7 @@ std::string replied(const Explorer& explorer, const std::string& text) {
 
 json body_of(const std::string& reply) { return json::parse(reply.substr(reply.find("\r\n\r\n") + 4)); }
 
-const std::string kScenario = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kScenario = source_dir() + "/tests/ideal/two-sites.toml";
 
 }  // namespace
 

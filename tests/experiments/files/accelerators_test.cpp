@@ -19,7 +19,7 @@ using scenario::Accelerator;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 
 Ran run(const std::string& command) { return run_in(source_dir(), command); }
 

@@ -162,7 +162,7 @@ TEST_CASE("the example price file is read, marked as assumed, and prices the eig
 TEST_CASE(
     "simulate: prices of the scenario appear in text, CSV and JSON, and an override displaces the file") {
   const std::string base =
-      "fomoe simulate experiments/scenarios/two-sites.toml --set prices.gpu_hour=3.60USD --set "
+      "fomoe simulate tests/ideal/two-sites.toml --set prices.gpu_hour=3.60USD --set "
       "prices.egress_per_gb=0.05USD ";
   const json report = answer(base + "--output -");
   const double seconds = report["wall_clock_s"].get<double>();
@@ -177,9 +177,9 @@ TEST_CASE(
 }
 
 TEST_CASE("simulate: extra traffic is sent, reported and written to the scenario's copy in the report") {
-  const json without = answer("fomoe simulate experiments/scenarios/two-sites.toml --output -");
+  const json without = answer("fomoe simulate tests/ideal/two-sites.toml --output -");
   const json with = answer(
-      "fomoe simulate experiments/scenarios/two-sites.toml --set traffic.data_site=site-0 --set "
+      "fomoe simulate tests/ideal/two-sites.toml --set traffic.data_site=site-0 --set "
       "traffic.data_bytes_per_token=1000 --output -");
   CHECK(with["scenario"]["traffic"]["data_site"] == "site-0");
   // The other site reads half of the tokens, at 1000 B each.

@@ -17,7 +17,7 @@ using scenario::PublishedSteps;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 
 PublishedSteps row_of(const std::string& quantity, double value) {
   PublishedSteps row;

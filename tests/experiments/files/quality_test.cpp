@@ -35,7 +35,7 @@ const QualityRow& row(const QualityTable& table, const std::string& strategy, in
 
 // The paper's own workload: small proxy, 640 steps of 1024 sequences.
 const std::string kPaper =
-    "experiments/scenarios/two-sites.toml --set workload.global_batch_sequences=1024 --set "
+    "tests/ideal/two-sites.toml --set workload.global_batch_sequences=1024 --set "
     "workload.tokens=1.34e9 "
     "--set quality.model=paper-table ";
 

@@ -86,17 +86,16 @@ TEST_CASE("a locale with a decimal comma changes nothing") {
   const Folder folder;
   // The system's locales, or one that is made here.
   const bool made = run_in(folder.path(), "localedef -i de_DE -f UTF-8 ./de_DE.UTF-8").exit_status == 0;
-  const fomoe::explore::Question question = {source_dir() + "/experiments/scenarios/two-sites.toml", {}};
+  const fomoe::explore::Question question = {source_dir() + "/tests/ideal/two-sites.toml", {}};
   const std::string grid = fomoe::explore::grid_of(question).dump();
   if (made) setenv("LOCPATH", folder.path().c_str(), 1);
   const std::string before = std::setlocale(LC_ALL, nullptr);
   const bool comma =
       std::setlocale(LC_ALL, "de_DE.UTF-8") != nullptr && *std::localeconv()->decimal_point == ',';
   if (comma) {
-    const Ran plain = run_in(source_dir(), "fomoe simulate experiments/scenarios/two-sites.toml --output -");
+    const Ran plain = run_in(source_dir(), "fomoe simulate tests/ideal/two-sites.toml --output -");
     const Ran german =
-        run_in(source_dir(),
-               "env LC_ALL=de_DE.UTF-8 fomoe simulate experiments/scenarios/two-sites.toml --output -");
+        run_in(source_dir(), "env LC_ALL=de_DE.UTF-8 fomoe simulate tests/ideal/two-sites.toml --output -");
     CHECK(german.exit_status == 0);
     CHECK(german.out == plain.out);
     // In a process that has set its locale, as a user of the Python package may.

@@ -10,7 +10,7 @@ using namespace fomoe::tests;
 using nlohmann::json;
 
 namespace {
-const std::string kDilocoSites = "experiments/scenarios/two-sites.toml --set platform.sites=4";
+const std::string kDilocoSites = "tests/ideal/two-sites.toml --set platform.sites=4";
 }  // namespace
 
 TEST_CASE("the plan shows the rounds of a run, and marks fewer than 20") {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/experiments/run_fomoe.hpp"
@@ -14,13 +15,16 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 const std::string kFourSites = kTwoSites + " --set platform.sites=4";
 
 json answer(const std::string& options) {
   const Ran ran = run_in(source_dir(), "fomoe plan " + options + " --output -");
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  return json::parse(ran.out);
+  REQUIRE_MESSAGE((ran.exit_status == 0 || ran.exit_status == 3), ran.err);
+  const json plan = json::parse(ran.out);
+  // Status 3: nothing meets the limits.
+  CHECK((ran.exit_status == 3) == plan["recommended"].is_null());
+  return plan;
 }
 
 void refused(const std::string& command, const std::string& message) {
@@ -70,22 +74,76 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
   REQUIRE_MESSAGE(swept.exit_status == 0, swept.err);
   const json rows = json::parse(swept.out)["rows"];
   REQUIRE(rows.size() == 2 * 8 * 4 * 2);
+  // The rows of the sweep that a plan considers, as (rounds < 20, K or O_e of fewer than all sites, K, −O_e).
+  struct Possible {
+    double time_s;
+    bool few, partial;
+    int steps, overlap;
+    [[nodiscard]] auto risk() const { return std::tuple(few, partial, steps, -overlap); }
+  };
+  std::vector<Possible> possible;
   double fastest = 1e300;
   for (const json& row : rows) {
     if (row.contains("problem")) continue;
-    const double time_s = row["wall_clock_s"];
-    fastest = std::min(fastest, time_s);
-    const int overlap = row["strategy.method"] == "fomoe" ? row["strategy.expert_overlap"].get<int>() : 4;
-    for (const json& chosen : plan["frontier"]) {
-      const bool no_riskier = row["strategy.local_steps"] <= chosen["local_steps"] &&
-                              overlap >= chosen["expert_overlap"].get<int>();
-      // Both times are of the closed form; 1e-9 allows for the order of sums in blocks.
-      if (no_riskier)
-        CHECK_MESSAGE(time_s >= chosen["closed_form"]["wall_clock_s"].get<double>() * (1 - 1e-9), row.dump());
+    const int steps = row["strategy.local_steps"],
+              overlap = row["strategy.method"] == "fomoe" ? row["strategy.expert_overlap"].get<int>() : 4;
+    possible.push_back({row["wall_clock_s"], row["round_count"] < 20, overlap < 4, steps, overlap});
+    fastest = std::min(fastest, possible.back().time_s);
+  }
+  constexpr double kTie = 0.01;
+  double fastest_shown = 1e300;
+  for (const json& chosen : plan["frontier"]) {
+    const double shown_s = chosen["closed_form"]["wall_clock_s"];
+    fastest_shown = std::min(fastest_shown, shown_s);
+    for (const Possible& one : possible) {
+      const bool no_riskier =
+          one.steps <= chosen["local_steps"].get<int>() && one.overlap >= chosen["expert_overlap"].get<int>();
+      if (no_riskier) CHECK(one.time_s >= shown_s / (1 + kTie) * (1 - 1e-9));
     }
   }
-  CHECK(plan["frontier"][0]["closed_form"]["wall_clock_s"].get<double>() ==
-        doctest::Approx(fastest).epsilon(1e-9));
+  CHECK(fastest_shown <= fastest * (1 + kTie));
+  // The first row takes the least risk of those within 5 % of the fastest.
+  const json& first = plan["frontier"][0];
+  CHECK(first == plan["recommended"]);
+  CHECK(first["closed_form"]["wall_clock_s"].get<double>() <= fastest * 1.05 * (1 + 1e-9));
+  std::erase_if(possible, [&](const Possible& one) { return one.time_s > fastest * 1.05 / (1 + kTie); });
+  const auto least = std::min_element(possible.begin(), possible.end(),
+                                      [](const auto& a, const auto& b) { return a.risk() < b.risk(); });
+  const int steps = first["local_steps"], overlap = first["expert_overlap"];
+  CHECK(std::tuple(first["rounds"] < 20, overlap < 4, steps, -overlap) <= least->risk());
+  // The others: less risk than the first, and then less time than every row above.
+  const auto riskier = plan["frontier"].size() - plan["riskier_rows"].get<std::size_t>();
+  for (std::size_t i = 1; i < plan["frontier"].size(); ++i) {
+    const json& row = plan["frontier"][i];
+    const double time_s = row["simulated"]["wall_clock_s"];
+    if (i >= riskier) {
+      for (std::size_t above = riskier - 1; above < i; ++above)
+        CHECK(time_s < plan["frontier"][above == riskier - 1 ? 0 : above]["simulated"]["wall_clock_s"]);
+    } else {
+      CHECK(time_s > first["simulated"]["wall_clock_s"]);
+    }
+  }
+}
+
+TEST_CASE("--slack: none takes the fastest within 1 %, a large one the least risk of all") {
+  const std::string axes =
+      " --vary strategy.method=diloco --vary strategy.local_steps=1,2,4,8 --vary strategy.collective=ring "
+      "--vary strategy.payload_dtype=bf16";
+  const json none = answer(kFourSites + axes + " --slack 0%"),
+             all = answer(kFourSites + axes + " --slack 100%");
+  CHECK(none["recommended"]["local_steps"] == 8);
+  CHECK(all["recommended"]["local_steps"] == 2);  // K = 1 takes three times as long as K = 8
+  CHECK(all["slack"] == 1);
+  refused("fomoe plan " + kFourSites + " --slack much",
+          "fomoe: --slack: got \"much\"; expected a share from 0% to 100%; for example --slack 5%");
+}
+
+TEST_CASE("a synchronisation that is a whole round late counts as a risk: plain diloco is not dominated") {
+  const json plan =
+      answer(kFourSites +
+             " --set platform.bandwidth=10Gbps --vary strategy.method=diloco,diloco_x,eager_diloco "
+             "--vary strategy.local_steps=4 --vary strategy.payload_dtype=bf16 --slack 20%");
+  CHECK(plan["recommended"]["method"] == "diloco");
 }
 
 TEST_CASE("the pasted command line gives the time that the plan gave") {
@@ -163,11 +221,12 @@ TEST_CASE(
     CHECK(plan["basis"] == "perplexity-frontier");
     const json& rows = plan["frontier"];
     REQUIRE(rows.size() == 3);  // the row with 34 is slower than the one with 33
+    // The best of those within 5 % of the fastest, then the better and slower ones.
     CHECK(rows[0]["perplexity"] == 33);
-    CHECK(rows[1]["perplexity"] == 30);
-    CHECK(rows[2]["perplexity"] == 29);
-    CHECK(rows[0]["simulated"]["wall_clock_s"] < rows[1]["simulated"]["wall_clock_s"]);
-    CHECK(rows[1]["simulated"]["wall_clock_s"] < rows[2]["simulated"]["wall_clock_s"]);
+    CHECK(rows[1]["perplexity"] == 29);
+    CHECK(rows[2]["perplexity"] == 30);
+    CHECK(rows[0]["simulated"]["wall_clock_s"] < rows[2]["simulated"]["wall_clock_s"]);
+    CHECK(rows[2]["simulated"]["wall_clock_s"] < rows[1]["simulated"]["wall_clock_s"]);
   }
 }
 
@@ -226,7 +285,8 @@ TEST_CASE("a limit that only the pessimistic closed form exceeds is decided by t
   // The sites differ, and for groups of experts the closed form takes the slowest links for all transfers.
   const std::string scenario =
       source_dir() +
-      "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --vary "
+      "/experiments/scenarios/eight-regions.toml --set network_model.host=ideal --set "
+      "compute.step_time=420ms --vary "
       "strategy.method=fomoe --vary strategy.local_steps=4 --vary strategy.expert_overlap=2 --vary "
       "strategy.placement=fixed --vary strategy.collective=ring --vary strategy.payload_dtype=bf16";
   const json free = answer(scenario);
@@ -256,7 +316,8 @@ TEST_CASE("limits drop candidates, and the counts per reason add up") {
   REQUIRE(!limited["frontier"].empty());
   for (const json& row : limited["frontier"]) CHECK(row["simulated"]["wall_clock_s"] <= 90);
   const Ran words = run_in(source_dir(), "fomoe plan " + kTwoSites + " --within time=1s");
-  CHECK(words.exit_status == 0);
+  CHECK(words.exit_status == 3);
+  CHECK(words.err == "fomoe: no configuration meets the limits of --within\n");
   CHECK_MESSAGE(
       words.out.starts_with("No configuration meets all limits. Without limits on time, cost and energy, and "
                             "regardless of quality, the best configurations are:\nleast time: "),
@@ -264,12 +325,16 @@ TEST_CASE("limits drop candidates, and the counts per reason add up") {
   // The text names the case with the least time: the first row of a plan without limits.
   const json least = answer(kTwoSites + " --within time=1s")["without_limits"][0];
   CHECK(least["least"] == "time");
-  CHECK(least["simulated"]["wall_clock_s"] ==
-        answer(kTwoSites + " --top 1")["frontier"][0]["simulated"]["wall_clock_s"]);
+  const double least_s = least["simulated"]["wall_clock_s"],
+               first_s =
+                   answer(kTwoSites + " --top 1 --slack 0%")["recommended"]["simulated"]["wall_clock_s"];
+  CHECK(least_s <= first_s);
+  CHECK(first_s <= least_s * 1.01);  // ties go to less risk
 }
 
 TEST_CASE("sites are chosen if step times depend on their number, and stay as given otherwise") {
-  const std::string eight = source_dir() + "/experiments/scenarios/eight-regions.toml";
+  const std::string eight =
+      source_dir() + "/experiments/scenarios/eight-regions.toml --set network_model.host=ideal";
   const std::string few =
       " --vary strategy.method=diloco --vary strategy.local_steps=64 --vary "
       "strategy.payload_dtype=bf16";
@@ -326,7 +391,8 @@ TEST_CASE("mistakes of `fomoe plan`") {
 
 TEST_CASE("platform.use_sites selects named sites of a file") {
   const std::string eight = "fomoe simulate " + source_dir() +
-                            "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms";
+                            "/experiments/scenarios/eight-regions.toml --set network_model.host=ideal --set "
+                            "compute.step_time=420ms";
   const auto json_of = [](const std::string& command) {
     const Ran ran = run_in(source_dir(), command + " --output -");
     REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);

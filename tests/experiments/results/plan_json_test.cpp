@@ -36,6 +36,8 @@ step_time = "100ms"
 sites = 3
 bandwidth = "1Gbps"
 latency = "20ms"
+[network_model]
+host = "ideal"
 )";
 const std::string kHubAndSpoke = source_dir() + "/experiments/plans/hub-and-spoke.json";
 
@@ -279,6 +281,23 @@ TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leav
     CHECK(ran.err.find("; for example ") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(folder / "answer.json"));
   }
+}
+
+TEST_CASE("a plan from a file that describes one of ten equal rounds is simulated with connections") {
+  const Folder folder;
+  write_all(folder / "s.toml", kThreeSites);
+  const auto report = [&](const std::string& options) {
+    const Ran ran = run_in(folder.path(),
+                           "fomoe simulate s.toml --traffic-plan " + kHubAndSpoke + options + " --output -");
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return json::parse(ran.out);
+  };
+  const json ideal = report(""), connected = report(" --set network_model.host=linux");
+  CHECK(connected["round"]["count"] == 10);
+  CHECK(connected["sites"][0]["bytes_sent"] == ideal["sites"][0]["bytes_sent"]);
+  const double longer = connected["wall_clock_s"].get<double>() / ideal["wall_clock_s"].get<double>();
+  CHECK(longer > 1.05);  // headers alone take 5 % of the transfers
+  CHECK(longer < 1.3);
 }
 
 TEST_CASE("options that cannot be combined with a plan from a file") {

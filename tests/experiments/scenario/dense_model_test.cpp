@@ -11,7 +11,7 @@ namespace {
 
 costmodel::Scenario small_with(std::vector<std::string> settings) {
   settings.emplace_back("strategy.method=diloco");
-  return scenario::read_scenario(FOMOE_SOURCE_DIR "/experiments/scenarios/two-sites.toml",
+  return scenario::read_scenario(FOMOE_SOURCE_DIR "/tests/ideal/two-sites.toml",
                                  {std::move(settings), {}, true});
 }
 

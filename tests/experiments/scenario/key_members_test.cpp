@@ -14,7 +14,7 @@ using scenario::TrainerSettings;
 
 namespace {
 
-const std::string kScenario = tests::source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kScenario = tests::source_dir() + "/tests/ideal/two-sites.toml";
 
 TrainerSettings read(const std::vector<std::string>& overrides) {
   scenario::ReadOptions options;

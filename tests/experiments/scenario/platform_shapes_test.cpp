@@ -38,7 +38,7 @@ costmodel::NetworkModel linux_terms(const std::string& lines,
   for (const char* one : {"compute.step_time=420ms", "network_model.host=linux"})
     options.overrides.emplace_back(one);
   options.overrides.push_back("platform.file=" + (folder / "p.toml"));
-  return scenario::read_scenario(source_dir() + "/experiments/scenarios/two-sites.toml", options).network;
+  return scenario::read_scenario(source_dir() + "/tests/ideal/two-sites.toml", options).network;
 }
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
@@ -159,7 +159,7 @@ TEST_CASE("gateways: a line keeps its rate, and each site has the machines that 
 TEST_CASE("a trace in CSV is read and simulated, and a wrong one is refused with its line") {
   const Folder folder;
   const std::string base = "fomoe simulate " + source_dir() +
-                           "/experiments/scenarios/two-sites.toml --set compute.step_time=420ms --set "
+                           "/tests/ideal/two-sites.toml --set compute.step_time=420ms --set "
                            "platform.trace=" +
                            (folder / "t.csv") + " --output - ";
   const auto answer = [&](const std::string& csv, const std::string& more = "") {

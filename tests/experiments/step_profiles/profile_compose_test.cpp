@@ -67,10 +67,10 @@ TEST_CASE(
 
   // The preset has four layers, so that the profile is valid for it. The report says that the profile is
   // computed.
-  const Ran simulated = run_in(
-      files.folder.path(), "fomoe simulate " + source_dir() +
-                               "/experiments/scenarios/two-sites.toml --set compute.profile=" +
-                               (files.folder / "small.json") + " --set strategy.expert_overlap=2 --output -");
+  const Ran simulated =
+      run_in(files.folder.path(),
+             "fomoe simulate " + source_dir() + "/tests/ideal/two-sites.toml --set compute.profile=" +
+                 (files.folder / "small.json") + " --set strategy.expert_overlap=2 --output -");
   REQUIRE_MESSAGE(simulated.exit_status == 0, simulated.err);
   std::string said;
   const auto report = nlohmann::json::parse(simulated.out);

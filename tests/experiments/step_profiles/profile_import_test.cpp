@@ -148,10 +148,9 @@ TEST_CASE("a scenario with an imported profile runs, and its report has the orig
   const Folder folder;
   const Ran import = import_log(folder, kLogs + "megatron.log", "megatron", "--gpus 8 --warmup 1" + kDevice);
   REQUIRE_MESSAGE(import.exit_status == 0, import.err);
-  const std::string simulate =
-      "fomoe simulate " + source_dir() +
-      "/experiments/scenarios/two-sites.toml --set compute.profile=" + (folder / "p.json") +
-      " --set strategy.expert_overlap=2 ";
+  const std::string simulate = "fomoe simulate " + source_dir() +
+                               "/tests/ideal/two-sites.toml --set compute.profile=" + (folder / "p.json") +
+                               " --set strategy.expert_overlap=2 ";
   const Ran ran = run_in(folder.path(), simulate + "--output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const auto report = nlohmann::json::parse(ran.out);
@@ -189,7 +188,7 @@ TEST_CASE("a scenario with an imported profile runs, and its report has the orig
 
 TEST_CASE("a model of another architecture keeps its whole shape in the imported profile") {
   const Folder folder;
-  const std::string scenario = source_dir() + "/experiments/scenarios/two-sites.toml";
+  const std::string scenario = source_dir() + "/tests/ideal/two-sites.toml";
   const std::string mixtral =
       " --set model.hf_config=" + source_dir() + "/experiments/models/mixtral-8x7b.json";
   const Ran import = run_in(
@@ -308,7 +307,7 @@ TEST_CASE(
   CHECK(whole(profile.points[0].samples[0]) == Approx(2.0));  // 16·1024 tokens at 8·1024 per second
 
   const std::string scenario = "fomoe simulate " + source_dir() +
-                               "/experiments/scenarios/two-sites.toml --set model.sequence_length=1024 "
+                               "/tests/ideal/two-sites.toml --set model.sequence_length=1024 "
                                "--set workload.global_batch_sequences=32 --set compute.gpus_per_site=8 "
                                "--output - --set compute.profile=" +
                                (folder / "p.json");

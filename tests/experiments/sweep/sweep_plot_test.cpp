@@ -15,7 +15,7 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kSweep = "sweep experiments/scenarios/two-sites.toml --engine closed-form ";
+const std::string kSweep = "sweep tests/ideal/two-sites.toml --engine closed-form ";
 const std::string kCompare =
     "compare experiments/scenarios/four-regions.toml --case strategy.method=ddp --case \"\" ";
 

@@ -19,7 +19,7 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kScenario = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kScenario = source_dir() + "/tests/ideal/two-sites.toml";
 
 Ran sweep(const std::string& options) {
   return run_in(source_dir(), "fomoe sweep " + kScenario + ' ' + options);
@@ -258,7 +258,7 @@ TEST_CASE("mistakes in --vary, --shard and --jobs give exit status 2 and the exp
 TEST_CASE("a killed sweep continues with --resume: the same bytes, and nothing is computed twice") {
   const Folder folder;
   const std::string sweep = "fomoe sweep " + source_dir() +
-                            "/experiments/scenarios/two-sites.toml --vary strategy.local_steps=1..400+1 "
+                            "/tests/ideal/two-sites.toml --vary strategy.local_steps=1..400+1 "
                             "--vary strategy.method=diloco,fsdp --vary strategy.expert_overlap=1,3 --jobs 2 ";
   REQUIRE(run_in(folder.path(), sweep + "--output whole.csv").exit_status == 0);
   CHECK(!std::filesystem::exists(folder / "whole.csv.partial"));
@@ -334,7 +334,7 @@ TEST_CASE(
 TEST_CASE("a sweep says which keys change no row, and why") {
   const Folder folder;
   const auto told = [&](const std::string& arguments) {
-    const Ran ran = run_in(source_dir(), "fomoe sweep experiments/scenarios/two-sites.toml --output " +
+    const Ran ran = run_in(source_dir(), "fomoe sweep tests/ideal/two-sites.toml --output " +
                                              (folder / "s.csv") + " " + arguments);
     REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
     return ran.err;
@@ -353,13 +353,13 @@ TEST_CASE("a sweep says which keys change no row, and why") {
 
 TEST_CASE("costs in the rows of a sweep have their currency") {
   const Ran ran = run_in(source_dir(),
-                         "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
+                         "fomoe sweep tests/ideal/two-sites.toml --engine closed-form --vary "
                          "strategy.local_steps=16,32 --set prices.gpu_hour=2.5EUR --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const json all_rows = json::parse(ran.out)["rows"];  // the loop would not keep the document alive
   for (const json& row : all_rows) CHECK(row["currency"] == "EUR");
   const Ran mixed = run_in(source_dir(),
-                           "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
+                           "fomoe sweep tests/ideal/two-sites.toml --engine closed-form --vary "
                            "prices.gpu_hour=1USD,2EUR --output -");
   CHECK(mixed.exit_status == 2);
   CHECK(mixed.err.find("got prices in USD and EUR; expected one currency") != std::string::npos);

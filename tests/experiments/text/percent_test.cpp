@@ -13,7 +13,7 @@ using namespace fomoe::tests;
 using fomoe::scenario::parse_percentage;
 using nlohmann::json;
 
-const std::string kTwoSites = "experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = "tests/ideal/two-sites.toml";
 
 std::string out(const std::string& command) {
   const Ran ran = run_in(source_dir(), command);

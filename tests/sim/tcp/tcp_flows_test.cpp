@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/executor/simulated_run.hpp"
+#include "sim/tcp/tcp_network.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
 
@@ -69,6 +70,24 @@ TEST_CASE("a send buffer limits a connection to about 2/3 of it in each round tr
   CHECK(one_s < bytes / (0.55e6 / 0.1));
   options.network.streams = 4;
   CHECK(one_message_s(bytes, 1e8, 0.05, options) == doctest::Approx(one_s / 4).epsilon(0.1));
+}
+
+TEST_CASE(
+    "lines that stand for several connections: twenty carry what twenty times the buffer lets one carry") {
+  for (int streams = 1; streams < 40; ++streams) {
+    int all = 0;
+    for (int line = 0; line < sim::TcpNetwork::lines(streams); ++line)
+      all += sim::TcpNetwork::alike(streams, line);
+    CHECK(all == streams);
+  }
+  // Without latencies that differ, as many connections as lines or more share a link in the same way.
+  sim::Options options = linux_options(CongestionControl::reno);
+  options.network.send_buffer_bytes = 1e6;
+  const double bytes = 40e6, one_s = one_message_s(bytes, 1e9, 0.05, options);
+  options.network.streams = 20;
+  CHECK(one_message_s(20 * bytes, 1e9, 0.05, options) == doctest::Approx(one_s).epsilon(0.02));
+  // On a link that they fill, the link decides.
+  CHECK(one_message_s(200e6, 1e7, 0.01, options) == doctest::Approx(20).epsilon(0.03));
 }
 
 TEST_CASE("loss by chance: Reno carries what Mathis et al. 1997 give, within their 15 %") {

@@ -1,0 +1,147 @@
+#include "experiments/analysis/interval.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/value/cost.hpp"
+#include "experiments/analysis/comparable_runs.hpp"
+#include "experiments/analysis/envelope.hpp"
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+
+namespace {
+
+constexpr double kFactorOutside = 2;   // on what a run takes beside computation
+constexpr double kMostOutside = 0.05;  // of the wall clock, up to which that factor is an answer
+
+/// What the run takes beside computation; a run of one site waits for nothing. Sets `withheld` if nothing is
+/// known.
+std::optional<IntervalPart> synchronisation(const costmodel::RunReport& report,
+                                            const costmodel::Scenario& scenario, std::string& withheld) {
+  if (scenario.sites() < 2) return std::nullopt;
+  const double waits_s = report.wall_clock_s * (1 - report.compute_utilization);
+  IntervalPart part{"synchronisation", 0, 0, ""};
+  const std::optional<Accuracy> accuracy = accuracy_of(scenario);
+  const std::string outside = why_no_interval(report, scenario);
+  if (accuracy && outside.empty()) {
+    part.below_s = waits_s - waits_s / (1 + accuracy->waiting_p95);
+    part.above_s = waits_s / (1 - accuracy->waiting_p95) - waits_s;
+    part.how = fmt::format("{} beside computation, {:.0f} % (p95) off in {} real runs", human_time(waits_s),
+                           100 * accuracy->waiting_p95, accuracy->runs);
+  } else {
+    part.below_s = waits_s * (1 - 1 / kFactorOutside);
+    part.above_s = waits_s * (kFactorOutside - 1);
+    part.how = fmt::format("{} beside computation, assumed to be right within a factor of {}, because {}",
+                           human_time(waits_s), kFactorOutside,
+                           outside.empty() ? "no real run was predicted with these network terms" : outside);
+    if (part.above_s > kMostOutside * report.wall_clock_s)
+      withheld = outside.empty() ? "no real run was predicted with these network terms" : outside;
+  }
+  if (const auto& range = report.wall_clock_range_s) {
+    part.below_s = std::hypot(part.below_s, report.wall_clock_s - range->low);
+    part.above_s = std::hypot(part.above_s, range->high - report.wall_clock_s);
+    part.how += ", and the range of several simulations";
+  }
+  return part;
+}
+
+/// The computation if no step was measured.
+std::optional<IntervalPart> assumed_computation(const costmodel::RunReport& report,
+                                                const costmodel::Scenario& scenario) {
+  if (scenario.site_compute.empty() && std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute))
+    return std::nullopt;
+  IntervalPart part{"computation", 0, 0, "the step time is given, and taken as exact"};
+  const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute);
+  if (device == nullptr || !scenario.site_compute.empty()) return part;
+  part.how = "the assumed MFU is taken as exact, because no published run is comparable";
+  const std::optional<ComparableMfu> published = comparable_mfu(scenario);
+  if (!published || !report.efficiency || report.efficiency->mfu <= 0) return part;
+  const double mfu = report.efficiency->mfu;
+  const double compute_s = report.wall_clock_s * report.compute_utilization;
+  part.below_s = compute_s * std::max(0.0, 1 - mfu / published->high);
+  part.above_s = compute_s * std::max(0.0, mfu / published->low - 1);
+  part.how = fmt::format("the assumed MFU of {}, where {} comparable published runs reached {} to {}",
+                         human_percent(mfu), published->runs, human_percent(published->low),
+                         human_percent(published->high));
+  return part;
+}
+
+/// The bounds of one side, in quadrature.
+double together(const std::vector<IntervalPart>& parts, double IntervalPart::*side) {
+  double sum = 0;
+  for (const IntervalPart& part : parts) sum += part.*side * part.*side;
+  return std::sqrt(sum);
+}
+
+double cost_at(const costmodel::RunReport& report, const costmodel::Scenario& scenario, double seconds) {
+  costmodel::RunReport other = report;
+  other.wall_clock_s = seconds;
+  costmodel::add_cost(other, scenario);
+  return other.cost->cost_total;
+}
+
+}  // namespace
+
+AnswerInterval interval_of(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
+                           const std::vector<costmodel::Uncertainty>& inputs) {
+  AnswerInterval interval;
+  if (auto part = synchronisation(report, scenario, interval.withheld)) interval.parts.push_back(*part);
+  if (auto part = assumed_computation(report, scenario)) interval.parts.push_back(*part);
+  for (const costmodel::Uncertainty& input : inputs)
+    interval.parts.push_back({input.input, std::max(0.0, report.wall_clock_s - input.wall_clock_low_s),
+                              std::max(0.0, input.wall_clock_high_s - report.wall_clock_s), input.how});
+  double centre_s = report.wall_clock_s;
+  if (report.goodput) {
+    centre_s = report.goodput->finish_p50_s;
+    if (!std::isfinite(report.goodput->finish_p95_s)) {
+      interval.withheld = "more than 5 % of the runs with failures never end";
+      return interval;
+    }
+    interval.parts.push_back({"failures", centre_s - report.wall_clock_s,
+                              report.goodput->finish_p95_s - centre_s,
+                              "from a run without failures to the p95 of drawn runs, around their median"});
+  }
+  interval.low_s = std::max(0.0, centre_s - together(interval.parts, &IntervalPart::below_s));
+  interval.high_s = centre_s + together(interval.parts, &IntervalPart::above_s);
+  if (scenario.prices && report.cost) {
+    interval.cost_low = cost_at(report, scenario, interval.low_s);
+    interval.cost_high = cost_at(report, scenario, interval.high_s);
+  }
+  return interval;
+}
+
+std::string interval_text(const AnswerInterval& interval, const costmodel::Scenario& scenario) {
+  if (!interval.withheld.empty())
+    return fmt::format("95 % interval: none is given, because {}\n", interval.withheld);
+  std::string text =
+      fmt::format("95 % interval: {} to {}", human_time(interval.low_s), human_time(interval.high_s));
+  if (interval.cost_low)
+    text += fmt::format(", {} to {}", human_money(*interval.cost_low, scenario.prices->currency),
+                        human_money(*interval.cost_high, scenario.prices->currency));
+  text += '\n';
+  for (const IntervalPart& part : interval.parts)
+    text += part.below_s + part.above_s == 0
+                ? fmt::format("  {}: {}\n", part.what, part.how)
+                : fmt::format("  {}: −{} to +{} ({})\n", part.what, human_time(part.below_s),
+                              human_time(part.above_s), part.how);
+  return text;
+}
+
+scenario::Json interval_json(const AnswerInterval& interval) {
+  scenario::Json parts = scenario::Json::array();
+  for (const IntervalPart& part : interval.parts)
+    parts.push_back(
+        {{"what", part.what}, {"below_s", part.below_s}, {"above_s", part.above_s}, {"how", part.how}});
+  if (!interval.withheld.empty()) return {{"withheld", interval.withheld}, {"parts", parts}};
+  scenario::Json json = {{"low_s", interval.low_s}, {"high_s", interval.high_s}, {"parts", parts}};
+  if (interval.cost_low) {
+    json["cost_low"] = *interval.cost_low;
+    json["cost_high"] = *interval.cost_high;
+  }
+  return json;
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,182 @@
+#include "experiments/planner/decision.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "experiments/planner/rules.hpp"
+
+namespace fomoe::planner {
+
+namespace {
+
+bool before(const Finalist& a, const Finalist& b) {
+  Candidate left = a.candidate, right = b.candidate;
+  left.value = a.value;
+  right.value = b.value;
+  return better(left, right);
+}
+
+/// The entries at even distances, `count` at most, with the first and the last.
+std::vector<std::size_t> spread(const std::vector<std::size_t>& list, std::size_t count) {
+  if (list.size() <= count) return list;
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < count; ++i)
+    kept.push_back(list[count == 1 ? 0 : i * (list.size() - 1) / (count - 1)]);
+  return kept;
+}
+
+class Decision {
+ public:
+  Decision(Answer& answer, const AnswerOptions& options) : answer_(answer), options_(options) {
+    for (std::size_t i = 1; i < answer.finalists.size(); ++i) {
+      if (answer.finalists[i].problem.empty()) by_value_.push_back(i);
+    }
+    std::sort(by_value_.begin(), by_value_.end(),
+              [&](std::size_t a, std::size_t b) { return before(at(a), at(b)); });
+  }
+
+  void decide() {
+    if (by_value_.empty()) return;
+    const bool choice = answer_.basis == Basis::equal_loss || answer_.basis == Basis::target;
+    const std::vector<std::size_t> kept = undominated(choice);
+    choice ? rank(kept) : lead(kept);
+    std::set<std::string> seen;
+    for (const std::size_t i : by_value_) {
+      if (!seen.insert(at(i).method()).second) continue;
+      MethodBest best;
+      best.finalist = i;
+      if (choice) {
+        if (!answer_.chosen.empty() && i != answer_.chosen.front()) best.loses_to = answer_.chosen.front();
+      } else {
+        best.loses_to = losing_to(i);
+      }
+      answer_.methods.push_back(best);
+    }
+  }
+
+ private:
+  [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
+  /// The finalist's amount at equal loss that is not minimised: the cost if time is minimised, otherwise the
+  /// time.
+  [[nodiscard]] double other_value(std::size_t i) const {
+    return to_equal_loss(other_amount(at(i).simulated, options_.screening.minimise),
+                         at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  [[nodiscard]] bool eligible(std::size_t i) const {
+    if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
+    return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
+  }
+  /// The measured perplexity, by which finalists are compared if it is the basis; unknown ones come last.
+  [[nodiscard]] double perplexity(std::size_t i) const {
+    return at(i).perplexity.value_or(std::numeric_limits<double>::infinity());
+  }
+  [[nodiscard]] bool no_worse_quality(std::size_t a, std::size_t b) const {
+    if (answer_.basis == Basis::perplexity) return perplexity(a) <= perplexity(b);
+    return no_riskier(at(a).candidate.quality, at(b).candidate.quality);
+  }
+  [[nodiscard]] bool prefers_quality(std::size_t a, std::size_t b) const {
+    if (answer_.basis == Basis::perplexity) return perplexity(a) < perplexity(b);
+    return less_risky(at(a).candidate.quality, at(b).candidate.quality);
+  }
+  /// From less to more risk, and at equal risk from the lower to the higher product of both amounts.
+  [[nodiscard]] bool preferred(std::size_t a, std::size_t b) const {
+    if (prefers_quality(a, b)) return true;
+    if (prefers_quality(b, a)) return false;
+    const auto product = [&](std::size_t i) { return at(i).value * std::max(other_value(i), 1e-300); };
+    return product(a) != product(b) ? product(a) < product(b) : before(at(a), at(b));
+  }
+  [[nodiscard]] bool dominates(std::size_t a, std::size_t b) const {
+    return a != b && no_worse_quality(a, b) && at(a).value <= at(b).value * (1 + kTie) &&
+           other_value(a) <= other_value(b) * (1 + kTie);
+  }
+  [[nodiscard]] std::optional<std::size_t> dominating(const std::vector<std::size_t>& kept,
+                                                      std::size_t i) const {
+    if (std::find(kept.begin(), kept.end(), i) != kept.end()) return std::nullopt;
+    const auto found =
+        std::find_if(kept.begin(), kept.end(), [&](std::size_t other) { return dominates(other, i); });
+    return found == kept.end() ? std::nullopt : std::optional(*found);
+  }
+
+  /// A row of the answer with no more risk, as the plan orders it, and no larger amounts.
+  [[nodiscard]] std::optional<std::size_t> losing_to(std::size_t i) const {
+    for (const std::size_t row : answer_.chosen) {
+      if (row == i) return std::nullopt;
+    }
+    for (const std::size_t row : answer_.chosen) {
+      if (!prefers_quality(i, row) && at(row).value <= at(i).value * (1 + kTie) &&
+          other_value(row) <= other_value(i) * (1 + kTie))
+        return row;
+    }
+    return std::nullopt;
+  }
+
+  /// The finalists that none of the others dominates, in the order of preference. Whatever dominates a
+  /// finalist by more than a tie is before it in this order, so that each one that is left out loses to one
+  /// that is kept.
+  [[nodiscard]] std::vector<std::size_t> undominated(bool choice) const {
+    std::vector<std::size_t> order = by_value_, kept;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return preferred(a, b); });
+    for (const std::size_t i : order) {
+      if (choice && !eligible(i)) continue;
+      if (!dominating(kept, i)) kept.push_back(i);
+    }
+    return kept;
+  }
+
+  /// Sorts by value what reaches the quality. The first is the preferred of those that tie with the best.
+  void rank(std::vector<std::size_t> kept) {
+    if (kept.empty()) return;
+    std::sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) { return before(at(a), at(b)); });
+    const double most = at(kept.front()).value * (1 + kTie);
+    const auto tied =
+        std::find_if(kept.begin(), kept.end(), [&](std::size_t i) { return at(i).value > most; });
+    std::sort(kept.begin(), tied, [&](std::size_t a, std::size_t b) { return preferred(a, b); });
+    if (kept.size() > options_.top) kept.resize(options_.top);
+    answer_.chosen = kept;
+  }
+
+  /// The first is the preferred of those whose value is within the slack of the lowest; see Answer::chosen.
+  void lead(const std::vector<std::size_t>& kept) {
+    const double most = at(by_value_.front()).value * (1 + std::max(options_.slack, kTie));
+    const auto recommended =
+        std::find_if(kept.begin(), kept.end(), [&](std::size_t i) { return at(i).value <= most; });
+    std::vector<std::size_t> safer(kept.begin(), recommended);
+    std::vector<std::size_t> riskier = improvements(recommended, kept.end());
+    const std::size_t rows = options_.top - 1;
+    riskier = spread(riskier, std::max(rows - std::min(rows, safer.size()), (rows + 1) / 2));
+    safer = spread(safer, rows - riskier.size());
+    answer_.chosen = {*recommended};
+    answer_.chosen.insert(answer_.chosen.end(), safer.begin(), safer.end());
+    answer_.chosen.insert(answer_.chosen.end(), riskier.begin(), riskier.end());
+    answer_.riskier = riskier.size();
+  }
+
+  using Iterator = std::vector<std::size_t>::const_iterator;
+  /// The finalists after the first, in the order of preference, each of which has a lower value or a lower
+  /// other amount than the first and all that are taken before it.
+  [[nodiscard]] std::vector<std::size_t> improvements(Iterator first, Iterator end) const {
+    double least_value = at(*first).value, least_other = other_value(*first);
+    std::vector<std::size_t> found;
+    for (auto i = first + 1; i < end; ++i) {
+      const double value = at(*i).value, other = other_value(*i);
+      if (value * (1 + kTie) >= least_value && other * (1 + kTie) >= least_other) continue;
+      found.push_back(*i);
+      least_value = std::min(least_value, value);
+      least_other = std::min(least_other, other);
+    }
+    return found;
+  }
+
+  Answer& answer_;
+  const AnswerOptions& options_;
+  std::vector<std::size_t> by_value_;  // indices of the finalists that keep all limits
+};
+
+}  // namespace
+
+void decide(Answer& answer, const AnswerOptions& options) { Decision(answer, options).decide(); }
+
+}  // namespace fomoe::planner
