@@ -17,17 +17,20 @@ OwnPaceSite own_pace_site(const Resolved& resolved, int site) {
   const OwnPaces& paces = *resolved.own_pace;
   const Pace& pace = paces.sites[static_cast<std::size_t>(site)];
   const double rounds = resolved.plan.rounds;
+  // Data, checkpoints and sites that rejoin, as in the mean over the sites.
+  const SentBytes& sent = resolved.plan.sent;
+  const double extra = rounds * (sent.total() - sent.dense - sent.expert_sync);
   OwnPaceSite answer;
   answer.compute_s = pace.cycles_of_run * pace.steps_s / rounds;
   if (site > 0) {
     answer.exposed_s = pace.cycles_of_run * (pace.up_s + pace.down_s) / rounds;
-    answer.bytes_sent = pace.cycles_of_run * paces.up_bytes;
-    answer.bytes_received = pace.cycles_of_run * paces.down_bytes;
+    answer.bytes_sent = extra + pace.cycles_of_run * paces.up_bytes;
+    answer.bytes_received = extra + pace.cycles_of_run * paces.down_bytes;
     return answer;
   }
   answer.compute_s += all_cycles(paces) * resolved.times.sites.front().outer_step_s / rounds;
-  answer.bytes_sent = remote_cycles(paces) * paces.down_bytes;
-  answer.bytes_received = remote_cycles(paces) * paces.up_bytes;
+  answer.bytes_sent = extra + remote_cycles(paces) * paces.down_bytes;
+  answer.bytes_received = extra + remote_cycles(paces) * paces.up_bytes;
   return answer;
 }
 

@@ -108,20 +108,28 @@ class PacedRounds {
   [[nodiscard]] std::int64_t reach() const {
     std::int64_t reach = 1;
     for (const Pace& pace : paces_) {
-      if (pace.cycles > 0) reach = std::max(reach, (rounds_ + pace.cycles - 1) / pace.cycles);
+      if (pace.cycles > 1)
+        reach =
+            std::max(reach, static_cast<std::int64_t>(static_cast<double>(rounds_) / pace.cycles_of_run) + 1);
     }
     return reach;
   }
 
  private:
-  // Cycles of worker w before the round. Its first one is in the first round: the server is then never
-  // behind.
+  // Cycles of worker w before the round: those that begin before its time of the run, so that the server,
+  // which goes from round to round with the fastest worker, is never behind. Those that the plan has in
+  // addition are in the last round.
   [[nodiscard]] std::int64_t before(std::size_t w, std::int64_t index) const {
-    return (paces_[w].cycles * index + rounds_ - 1) / rounds_;
+    const Pace& pace = paces_[w];
+    if (index >= rounds_) return pace.cycles;
+    const double begun = std::ceil(static_cast<double>(index) * pace.cycles_of_run /
+                                   static_cast<double>(rounds_) * (1 - 1e-12));
+    return std::min(pace.cycles, static_cast<std::int64_t>(begun));
   }
   // The round of a cycle is the last one before which at most `cycle` cycles are done.
   [[nodiscard]] std::int64_t round_of(std::size_t w, std::int64_t cycle) const {
-    std::int64_t index = cycle * rounds_ / paces_[w].cycles;
+    const double at = static_cast<double>(cycle) * static_cast<double>(rounds_) / paces_[w].cycles_of_run;
+    auto index = static_cast<std::int64_t>(std::min(at, static_cast<double>(rounds_ - 1)));
     while (before(w, index + 1) <= cycle) ++index;
     while (before(w, index) > cycle) --index;
     return index;

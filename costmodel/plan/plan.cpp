@@ -17,8 +17,9 @@ platforms::Platform platform_of(const Plan& plan, platforms::Platform effective)
       path.shared = -1;
     });
     // These rates have the limits of the ports.
-    effective.sites[static_cast<std::size_t>(rate.from)].uplink_bytes_per_s = platforms::kUnlimited;
-    effective.sites[static_cast<std::size_t>(rate.to)].downlink_bytes_per_s = platforms::kUnlimited;
+    constexpr double kNeverLimits = 1e18;
+    effective.sites[static_cast<std::size_t>(rate.from)].uplink_bytes_per_s = kNeverLimits;
+    effective.sites[static_cast<std::size_t>(rate.to)].downlink_bytes_per_s = kNeverLimits;
   }
   return effective;
 }

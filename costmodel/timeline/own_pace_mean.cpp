@@ -20,32 +20,52 @@ struct Cycles {
   [[nodiscard]] double sequences_per_s() const { return seconds() > 0 ? sequences / seconds() : 0; }
 };
 
-/// When the cycles of a worker end. It sends in each of them and then receives, so that every second of its
-/// transfers ends a cycle.
-std::vector<double> cycle_ends_s(const Timeline& timeline, NodeId worker) {
+/// What the plan says of the executed rounds.
+struct Planned {
+  std::vector<double> steps_of_cycle;          // [node]: optimiser steps; 0 without any cycle
+  std::vector<std::vector<char>> with_server;  // [position][op]: whether it is a transfer to or from a server
+};
+
+Planned planned(const Plan& plan, const Timeline& timeline) {
+  Planned found;
+  found.steps_of_cycle.assign(plan.nodes.size(), 0);
+  const auto is_server = [&](NodeId node) {
+    return plan.nodes[static_cast<std::size_t>(node)].kind == NodeKind::server;
+  };
+  for (const std::int64_t index : timeline.rounds) {
+    const RoundPlan round = plan.round(index);
+    std::vector<char>& with_server = found.with_server.emplace_back(round.ops.size(), 0);
+    for (std::size_t op = 0; op < round.ops.size(); ++op) {
+      if (const auto* compute = std::get_if<Compute>(&round.ops[op].what)) {
+        if (compute->work == Work::whole_step)
+          for (const NodeId node : compute->nodes)
+            found.steps_of_cycle[static_cast<std::size_t>(node)] = static_cast<double>(compute->repeat);
+        continue;
+      }
+      for (const Exchange& exchange : std::get<Transfer>(round.ops[op].what).exchanges)
+        if (std::any_of(exchange.nodes.begin(), exchange.nodes.end(), is_server)) with_server[op] = 1;
+    }
+  }
+  return found;
+}
+
+/// When the cycles of a worker end. It sends to the server in each of them and then receives, so that every
+/// second one of these transfers ends a cycle.
+std::vector<double> cycle_ends_s(const Planned& plan, const Timeline& timeline, NodeId worker) {
   std::vector<double> ends;
   for (const Interval& interval : timeline.intervals)
-    if (interval.node == worker && interval.activity == Activity::transfer) ends.push_back(interval.end_s);
+    if (interval.node == worker && interval.activity == Activity::transfer &&
+        plan.with_server[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)])
+      ends.push_back(interval.end_s);
   std::sort(ends.begin(), ends.end());
   std::vector<double> cycles;
   for (std::size_t i = 1; i < ends.size(); i += 2) cycles.push_back(ends[i]);
   return cycles;
 }
 
-/// Optimiser steps of a worker's cycle; 0 if it has none in the sample.
-double steps_of_cycle(const Plan& plan, const Timeline& timeline, NodeId worker) {
-  for (const std::int64_t round : timeline.rounds) {
-    for (const Op& op : plan.round(round).ops) {
-      const auto* compute = std::get_if<Compute>(&op.what);
-      if (compute != nullptr && compute->work == Work::whole_step && compute->nodes.front() == worker)
-        return static_cast<double>(compute->repeat);
-    }
-  }
-  return 0;
-}
-
-Cycles cycles_of(const Plan& plan, const Timeline& timeline, NodeId worker, bool all_executed) {
-  const std::vector<double> ends = cycle_ends_s(timeline, worker);
+Cycles cycles_of(const Planned& plan, const Timeline& timeline, NodeId worker, double sequences,
+                 bool all_executed) {
+  const std::vector<double> ends = cycle_ends_s(plan, timeline, worker);
   Cycles cycles;
   cycles.executed = static_cast<double>(ends.size());
   if (ends.empty()) return cycles;
@@ -53,8 +73,7 @@ Cycles cycles_of(const Plan& plan, const Timeline& timeline, NodeId worker, bool
   if (ends.size() - first < 2) first = 0;
   cycles.count = static_cast<double>(ends.size() - first);
   cycles.window = {first == 0 ? 0 : ends[first - 1], ends.back()};
-  cycles.sequences = cycles.count * steps_of_cycle(plan, timeline, worker) *
-                     plan.nodes[static_cast<std::size_t>(worker)].sequences;
+  cycles.sequences = cycles.count * plan.steps_of_cycle[static_cast<std::size_t>(worker)] * sequences;
   const double mean_s = cycles.seconds() / cycles.count;
   double squares = 0;
   for (std::size_t i = first; i < ends.size(); ++i) {
@@ -77,12 +96,13 @@ ClassMean own_pace_mean(const Plan& plan, std::size_t sites, const RoundClass& r
   const bool all = static_cast<std::int64_t>(timeline.rounds.size()) >= round_class.count;
   const auto rounds = static_cast<double>(round_class.count);
   std::vector<Cycles> cycles(sites);  // of the site's worker
+  const Planned rounds_planned = planned(plan, timeline);
   double sequences = 0, sequences_per_s = 0;
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     const Node& node = plan.nodes[n];
     if (node.kind != NodeKind::worker) continue;
     Cycles& own = cycles[static_cast<std::size_t>(node.site)];
-    own = cycles_of(plan, timeline, static_cast<NodeId>(n), all);
+    own = cycles_of(rounds_planned, timeline, static_cast<NodeId>(n), node.sequences, all);
     sequences += node.sequences * static_cast<double>(plan.steps);
     sequences_per_s += own.sequences_per_s();
   }

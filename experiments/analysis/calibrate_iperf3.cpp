@@ -111,7 +111,9 @@ Start best_start(std::vector<Observed> all, double link_bytes_per_s) {
             [&](const Observed& a, const Observed& b) { return for_one_byte(a) < for_one_byte(b); });
   Start best;
   double least = squares_of(all, link_bytes_per_s, best);
-  for (std::size_t by_window = 0; by_window <= all.size(); ++by_window) {
+  std::vector<std::size_t> divisions = {0, all.size()};  // where several fit as well, one term is enough
+  for (std::size_t by_window = 1; by_window < all.size(); ++by_window) divisions.push_back(by_window);
+  for (const std::size_t by_window : divisions) {
     double windows = 0, windows2 = 0, links = 0, links2 = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const double q =
@@ -123,7 +125,7 @@ Start best_start(std::vector<Observed> all, double link_bytes_per_s) {
     if (links2 > 0) start.efficiency = std::clamp(links2 / links, 0.01, 1.0);
     if (windows2 > 0) start.window_reciprocal = windows / windows2;
     const double squares = squares_of(all, link_bytes_per_s, start);
-    if (squares >= least) continue;
+    if (squares >= least - 1e-9) continue;
     least = squares;
     best = start;
   }
