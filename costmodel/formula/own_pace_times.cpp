@@ -28,7 +28,10 @@ OwnPaceSite own_pace_site(const Resolved& resolved, int site) {
     answer.bytes_received = extra + pace.cycles_of_run * paces.down_bytes;
     return answer;
   }
-  answer.compute_s += all_cycles(paces) * resolved.times.sites.front().outer_step_s / rounds;
+  // The server's outer steps may run beside the steps of its site's worker.
+  answer.compute_s =
+      std::min(paces.run_s / rounds,
+               answer.compute_s + all_cycles(paces) * resolved.times.sites.front().outer_step_s / rounds);
   answer.bytes_sent = extra + remote_cycles(paces) * paces.down_bytes;
   answer.bytes_received = extra + remote_cycles(paces) * paces.up_bytes;
   return answer;

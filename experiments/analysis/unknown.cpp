@@ -39,7 +39,7 @@ const scenario::Key* find_key(const std::string& name) {
   std::string meant;  // the full key for an abbreviated one: "platform.bandwidth" for "bandwidth"
   for (const scenario::Key& key : scenario::scenario_keys()) {
     const std::string dotted = scenario::dotted(key);
-    if (!is_solvable(key, dotted)) continue;
+    if (!is_solvable(key, dotted) || key.table == "site" || key.table == "path") continue;
     if (dotted == name) return &key;
     if (key.name == name && meant.empty()) meant = dotted;
     known.push_back(dotted);
