@@ -123,7 +123,7 @@ class PacedRounds {
     const Pace& pace = paces_[w];
     if (index >= rounds_) return pace.cycles;
     const double begun = std::ceil(static_cast<double>(index) * pace.cycles_of_run /
-                                   static_cast<double>(rounds_) * (1 - 1e-12));
+                                   static_cast<double>(rounds_) * (1 - 1e-6));
     return std::min(pace.cycles, static_cast<std::int64_t>(begun));
   }
   // The round of a cycle is the last one before which at most `cycle` cycles are done.
