@@ -41,7 +41,7 @@ def efficiency(binary, rows, ring):
                          f"{row['one_way_delay_s']}s,{row['seconds']}")
         path.write_text("\n".join(lines) + "\n")
         answer = fomoe(binary, ["calibrate", str(path), "--terms", "bandwidth_efficiency",
-                                "--set", f"network_model.ring_model={ring}", "--output", "-"])
+                                "--set", f"network_model.ring_model={ring}", "--set", "network_model.host=ideal", "--output", "-"])
     term = next(term for term in json.loads(answer)["terms"] if term["name"] == "bandwidth_efficiency")
     return 1.0 if term["doubtful"] else term["value"]
 
@@ -98,7 +98,7 @@ def collectives(binary):
 def runs():
     lines = ["| run | steps, s | synchronisation, s | utilisation | published | MFU | published |",
              "|---|---|---|---|---|---|---|"]
-    for row in read_rows("runs.csv"):
+    for row in read_rows("utilization.csv"):
         compute, sync = float(row["compute_s"]), float(row["synchronization_s"])
         share = compute / (compute + sync)
         alone = float(row["mfu_alone"]) if row["mfu_alone"] else None
