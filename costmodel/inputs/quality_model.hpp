@@ -1,6 +1,7 @@
-// Measured tables of model quality and a scaling law, each with its range of validity.
+// Measured tables of model quality, a scaling law and published runs, each with its range of validity.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,6 +51,14 @@ struct AssumedPenalty {
   double equal_loss_factor = 1;
 };
 
-using QualityModel = std::variant<QualityTable, DilocoScalingLaw, AssumedPenalty>;
+class PublishedLosses;  // defined in costmodel/published/losses.hpp
+
+/// What published runs say of the loss against that of tuned data-parallel training.
+struct PublishedQuality {
+  std::shared_ptr<const PublishedLosses> losses;
+  bool refuse_mixtures = false;  // otherwise rows of dense models answer for mixtures of experts, with a note
+};
+
+using QualityModel = std::variant<QualityTable, DilocoScalingLaw, AssumedPenalty, PublishedQuality>;
 
 }  // namespace fomoe::costmodel

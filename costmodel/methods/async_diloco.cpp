@@ -118,13 +118,15 @@ class PacedRounds {
  private:
   // Cycles of worker w before the round: those that begin before its time of the run, so that the server,
   // which goes from round to round with the fastest worker, is never behind. Those that the plan has in
-  // addition are in the last round.
+  // addition are in the last round. A worker with as many cycles as rounds has at least one in each, so that
+  // no round is empty.
   [[nodiscard]] std::int64_t before(std::size_t w, std::int64_t index) const {
     const Pace& pace = paces_[w];
     if (index >= rounds_) return pace.cycles;
     const double begun = std::ceil(static_cast<double>(index) * pace.cycles_of_run /
                                    static_cast<double>(rounds_) * (1 - 1e-6));
-    return std::min(pace.cycles, static_cast<std::int64_t>(begun));
+    const std::int64_t of_later = pace.cycles >= rounds_ ? rounds_ - index : 0;
+    return std::min(pace.cycles - of_later, static_cast<std::int64_t>(begun));
   }
   // The round of a cycle is the last one before which at most `cycle` cycles are done.
   [[nodiscard]] std::int64_t round_of(std::size_t w, std::int64_t cycle) const {

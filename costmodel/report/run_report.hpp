@@ -9,6 +9,7 @@
 
 #include "costmodel/inputs/failures.hpp"
 #include "costmodel/math/replicas.hpp"
+#include "costmodel/published/estimate.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::costmodel {
@@ -76,6 +77,14 @@ struct Cost {
   std::optional<double> energy_kwh;  // empty if the scenario does not state power
 };
 
+/// What published runs say of the loss, in points of 1 % above tuned data-parallel training of the same model
+/// on the same tokens.
+struct PublishedLoss {
+  LossSetting setting;
+  LossEstimate level;
+  std::vector<std::string> nearest;  // ids of the closest published runs
+};
+
 /// Quality of the trained model, or the reason why it is unknown.
 struct Quality {
   bool known = false;         // the perplexity is known
@@ -84,9 +93,15 @@ struct Quality {
   std::optional<double> plus_minus;  // uncertainty as given in the source
   std::string source;
   std::string reason;  // if unknown: the value that is outside the model's range
-  /// Wall clock and cost up to the loss of data-parallel training ÷ those of this run, from a scaling law or
-  /// assumed.
+  /// Tokens, wall clock and cost up to the loss of data-parallel training of the same model ÷ those of this
+  /// run, if it is assumed, or 1 for data-parallel training itself.
   std::optional<double> equal_loss_factor;
+  std::optional<EqualLossRange> equal_loss_range;  // the same factor, where only a range is known
+  std::optional<PublishedLoss> published;
+  /// The factor, or the centre of its range, by which configurations are ranked.
+  [[nodiscard]] std::optional<double> equal_loss_centre() const {
+    return equal_loss_range ? equal_loss_range->centre() : equal_loss_factor;
+  }
 };
 
 /// Shares of the GPUs' peak rate that the run reaches, if the peak is known.

@@ -22,10 +22,10 @@ double diloco_best_batch(int replicas, double parameters);
 double loss_of(const LossLaw& law, double parameters);
 /// The joint fit of the same paper, Table 10: L = 19.226 · N^−0.0985 · M^0.0116.
 double diloco_joint_loss(double parameters, double replicas);
-/// Wall clock of the run with M replicas that reaches the loss of data-parallel training, ÷ wall clock of
-/// this run. A model x times as large, trained on x times as many tokens, takes x² times as long; x satisfies
-/// A_M · (xN)^α_M = A_DP · N^α_DP.
-double equal_loss_factor(int replicas, double parameters);
+/// Loss with M replicas above that of data-parallel training, by the laws, in points of 1 %. The laws hold
+/// within their range alone: each is a fit of its own, and their ratio is off by more than the losses differ
+/// beyond it.
+double points_by_law(int replicas, double parameters);
 
 /// Sets report.quality if the scenario has a quality model.
 void add_quality(RunReport& report, const Scenario& scenario);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "experiments/analysis/loss_contrast.hpp"
+#include "experiments/cli/equal_loss.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/text/human.hpp"
 
@@ -46,13 +48,10 @@ std::string amount(const Case& one) {
 std::string at_equal_loss(const Case& chosen, const Case& reference) {
   const costmodel::Quality& own = *chosen.report.quality;
   const costmodel::Quality& other = *reference.report.quality;
-  if (own.equal_loss_factor && other.equal_loss_factor) {
-    const double own_s = *own.equal_loss_factor * chosen.report.wall_clock_s;
-    const double other_s = *other.equal_loss_factor * reference.report.wall_clock_s;
+  if (own.equal_loss_centre() && other.equal_loss_centre())
     return fmt::format(
         " To reach the loss of data-parallel training, it would take {}, and {} would take {}.",
-        human_time(own_s), quoted(reference), human_time(other_s));
-  }
+        time_to_equal_loss(chosen.report), quoted(reference), time_to_equal_loss(reference.report));
   if (own.perplexity <= other.perplexity) {
     return fmt::format(
         " At equal loss it is still faster: it reaches the perplexity {} of {} ({}) in at most {}.",
@@ -64,6 +63,26 @@ std::string at_equal_loss(const Case& chosen, const Case& reference) {
       perplexity_text(reference.report), quoted(reference));
 }
 
+/// What published runs say of the loss of `chosen`: against data-parallel training, and against `reference`,
+/// where the level of both cancels.
+std::string by_published_runs(const Case& chosen, const Case* reference) {
+  const costmodel::LossEstimate& level = chosen.report.quality->published->level;
+  std::string text =
+      !level.known() ? fmt::format(" Its loss against data-parallel training is UNKNOWN ({}).",
+                                   chosen.report.quality->reason)
+      : level.half == 0
+          ? " It is data-parallel training."
+          : fmt::format(" By published runs, its loss is {} against tuned data-parallel training.",
+                        points_text(level));
+  if (reference == nullptr) return text;
+  const auto contrast = loss_contrast(reference->report, chosen.report);
+  if (!contrast) return text;
+  text += fmt::format(" Its loss against {}: {}.", quoted(*reference), contrast_text(*contrast));
+  if (chosen.report.quality->equal_loss_centre() && reference->report.quality->equal_loss_centre())
+    text += at_equal_loss(chosen, *reference);
+  return text;
+}
+
 /// States what is known about the quality of the trained models, and what is unknown. `reference` may be
 /// null.
 std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const Case* reference) {
@@ -73,10 +92,11 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
     return " This answer does not include model quality: fewer synchronisations and fewer copies of an "
            "expert can reduce it.";
   }
+  if (chosen.report.quality && chosen.report.quality->published) return by_published_runs(chosen, reference);
   std::string text;
   const auto known = [](const Case& one) { return one.report.quality && one.report.quality->known; };
   const auto factor_known = [](const Case& one) {
-    return one.report.quality && one.report.quality->equal_loss_factor.has_value();
+    return one.report.quality && one.report.quality->equal_loss_centre().has_value();
   };
   const bool factors = reference != nullptr && factor_known(chosen) && factor_known(*reference);
   if (factors && !known(chosen)) {

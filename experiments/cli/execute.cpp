@@ -126,6 +126,7 @@ std::string waiting_text(const costmodel::RunReport& report) {
 std::string perplexity_text(const costmodel::RunReport& report) {
   if (!report.quality) return "";
   const costmodel::Quality& quality = *report.quality;
+  if (quality.published) return "";  // loss_text() has what is known
   if (!quality.known) return "unknown";
   return quality.plus_minus ? fmt::format("{:.2f} ± {:.2f}", quality.perplexity, *quality.plus_minus)
                             : fmt::format("{:.2f}", quality.perplexity);

@@ -38,7 +38,8 @@ bool waits_for_latency(const costmodel::RunReport& report);
 /// is busy.
 std::string waiting_text(const costmodel::RunReport& report);
 
-/// "130.58 ± 17.58", "12.3", or "unknown". Empty if the scenario has no quality model.
+/// "130.58 ± 17.58", "12.3", or "unknown". Empty if the scenario has no quality model, or if published runs
+/// answer, which say nothing of perplexity.
 std::string perplexity_text(const costmodel::RunReport& report);
 /// "123.45 USD". Empty if the scenario has no prices.
 std::string money_text(const costmodel::RunReport& report);

@@ -12,6 +12,7 @@
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/interval.hpp"
 #include "experiments/analysis/limits.hpp"
+#include "experiments/analysis/loss_contrast.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/analysis/verdict.hpp"
 #include "experiments/cli/answer.hpp"
@@ -21,6 +22,7 @@
 #include "experiments/cli/progress.hpp"
 #include "experiments/output/report_text.hpp"
 #include "experiments/report/readers/names.hpp"
+#include "experiments/results/cost_json.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/plot.hpp"
@@ -190,8 +192,10 @@ void run_compare(const Arguments& arguments) {
       const std::string memory = costmodel::memory_problem(scenarios[i]);
       if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
-    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + drawn + (plot ? "\n" : "") +
-              verdict(cases) + '\n' + outside_limits(texts, broken) + of_the_fastest(cases, scenarios);
+    const std::string losses = contrast_table(cases);
+    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + losses + (losses.empty() ? "" : "\n") +
+              drawn + (plot ? "\n" : "") + verdict(cases) + '\n' + outside_limits(texts, broken) +
+              of_the_fastest(cases, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -215,6 +219,8 @@ void run_compare(const Arguments& arguments) {
                       {"problem", problem},
                       {"broken_limit", broken[i]},
                       {"report", report}});
+      if (const auto contrast = loss_contrast(cases.front().report, cases[i].report))
+        list.back()["loss_against_first_case"] = scenario::loss_json(*contrast);
     }
     answer = scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(cases)}});
   }

@@ -6,6 +6,8 @@
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "costmodel/value/published_quality.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
@@ -13,6 +15,7 @@
 #include "experiments/files/accelerators.hpp"
 #include "experiments/files/platform_file.hpp"
 #include "experiments/model_files/hf_config.hpp"
+#include "experiments/output/quality_text.hpp"
 #include "experiments/scenario/json_schema.hpp"
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -184,9 +187,10 @@ void run_list(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("folder", po::value<std::string>()->value_name("FOLDER"),
                         "folder that `list platforms` searches for platform files (default: that of the "
-                        "repository)")(
-      "near", po::value<std::string>()->value_name("SCENARIO.toml"),
-      "order `list profiles` by how close a row is to this scenario's model and device")(
+                        "repository)")("near", po::value<std::string>()->value_name("SCENARIO.toml"),
+                                       "order `list profiles` by how close a row is to this scenario's model "
+                                       "and device, or `list quality` by how "
+                                       "close a run is to its active parameters, sites and local steps")(
       "details", po::bool_switch(),
       "with `list methods`: variants that are not modelled, and what is assumed")(
       "json-schema", po::bool_switch(),
@@ -194,16 +198,18 @@ void run_list(const Arguments& arguments) {
       "complete and check scenario files");
   const Help help = {
       "list",
-      "methods|models|keys|platforms|accelerators|profiles",
+      "methods|models|keys|platforms|accelerators|profiles|quality",
       "Lists what a scenario can use: training methods, models, keys with their defaults, "
-      "platforms, accelerators or published training speeds (profiles).",
+      "platforms, accelerators, published training speeds (profiles) or published losses (quality).",
       {"fomoe list methods", "fomoe list methods --details", "fomoe list models", "fomoe list keys",
        "fomoe list keys --json-schema", "fomoe list platforms", "fomoe list accelerators",
-       "fomoe list profiles --near experiments/scenarios/four-regions.toml"}};
+       "fomoe list profiles --near experiments/scenarios/four-regions.toml",
+       "fomoe list quality --near experiments/scenarios/four-regions.toml"}};
   const auto values = parse(arguments, help, options, "what");
   if (!values) return;
-  const std::string what = choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
-                                  {"methods", "models", "keys", "platforms", "accelerators", "profiles"});
+  const std::string what =
+      choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
+             {"methods", "models", "keys", "platforms", "accelerators", "profiles", "quality"});
   if ((*values)["json-schema"].as<bool>()) {
     if (what != "keys")
       throw UsageError(fmt::format(
@@ -220,6 +226,17 @@ void run_list(const Arguments& arguments) {
       scenario::write_answer(published_table(&near));
     } else {
       scenario::write_answer(published_table(nullptr));
+    }
+  }
+  if (what == "quality") {
+    if (values->count("near")) {
+      const costmodel::Scenario near = scenario::read_scenario((*values)["near"].as<std::string>());
+      const costmodel::LossSetting setting = costmodel::loss_setting(
+          near.model, near.strategy, near.sites(), static_cast<double>(near.workload.tokens),
+          static_cast<double>(costmodel::optimizer_steps(near)));
+      scenario::write_answer(published_quality_table(&setting));
+    } else {
+      scenario::write_answer(published_quality_table(nullptr));
     }
   }
   if (what == "models") scenario::write_answer(models());

@@ -12,6 +12,7 @@
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
+#include "experiments/files/published/published_quality.hpp"
 #include "experiments/output/planner_text.hpp"
 #include "experiments/planner/answer.hpp"
 #include "platforms/support/parse_number.hpp"
@@ -51,6 +52,9 @@ bool sites_differ(const platforms::Platform& platform) {
   }
   return false;
 }
+
+/// The quality model of a plan whose scenario has none.
+constexpr const char* kDefaultQuality = "quality.model=published";
 
 double read_slack(const std::string& text) {
   try {
@@ -140,8 +144,12 @@ void run_plan(const Arguments& arguments) {
       "plan",
       "SCENARIO.toml [options]",
       "Recommends a method, K, O_e, placement, collective, number format and sites. The closed form ranks "
-      "all\ncombinations, and the best ones are simulated. Without a valid quality model there is no single "
-      "best\ncombination, since fewer synchronisations can reduce quality. The answer is then a frontier: "
+      "all\ncombinations, and the best ones are simulated. If the scenario has no [quality], published runs "
+      "say "
+      "what\nthe settings cost in loss (quality.model = \"published\"), and the covered combinations are "
+      "ranked "
+      "by the\ntime or cost to equal loss. If they cover nothing, there is no single best\ncombination, "
+      "since fewer synchronisations can reduce quality. The answer is then a frontier: "
       "the best\ncombination for each level of risk to quality. Its first row takes the least risk among "
       "those within --slack\nof the least time (or cost, or energy).",
       {"fomoe plan experiments/scenarios/two-sites.toml",
@@ -157,13 +165,21 @@ void run_plan(const Arguments& arguments) {
   answering.top = read_top((*values)["top"].as<std::string>());
   answering.slack = read_slack((*values)["slack"].as<std::string>());
   planner::Question question = read_question(*values);
-  const costmodel::Scenario base = read_scenario(*values);
+  costmodel::Scenario base = read_scenario(*values);
   planner::ScreeningOptions& screening = answering.screening;
   screening.minimise = read_measure((*values)["minimise"].as<std::string>(), base);
   screening.limits = read_limits((*values)["within"].as<std::string>(), base);
   screening.sites_differ = sites_differ(base.platform);
 
-  screening.known_bytes_per_element = base.strategy.wire.bytes_per_element();
+  // Without a quality model, published runs say what they can.
+  const bool by_default = !base.quality.has_value();
+  if (by_default) {
+    base.quality = costmodel::PublishedQuality{scenario::published_losses(), false};
+    question.overrides.emplace_back(kDefaultQuality);
+  }
+  // Tables and laws hold for the scenario's format alone; published runs have formats of their own.
+  if (!std::holds_alternative<costmodel::PublishedQuality>(*base.quality))
+    screening.known_bytes_per_element = base.strategy.wire.bytes_per_element();
   planner::Finalist own = planner::base_line(base, answering);
   screening.target_perplexity = screening.limits.perplexity;
   if (!screening.target_perplexity) screening.target_perplexity = own.perplexity;
@@ -176,6 +192,16 @@ void run_plan(const Arguments& arguments) {
     Progress progress(static_cast<std::uint64_t>(space.candidates()));
     screened =
         planner::screen(base, question, space, screening, [&](std::uint64_t done) { progress.at(done); });
+  }
+  if (by_default && screened.in_range == 0) {
+    // They cover no candidate but data-parallel training: the plan does without them.
+    base.quality.reset();
+    question.overrides.pop_back();
+    own.scenario.quality.reset();
+    own.published.reset();
+    own.equal_loss_factor.reset();
+    own.equal_loss_range.reset();
+    own.value = own.simulated.of(screening.minimise);
   }
   planner::Answer answer;
   {

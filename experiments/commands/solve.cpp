@@ -6,6 +6,7 @@
 #include <map>
 
 #include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/compose/warnings.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
 #include "experiments/analysis/target.hpp"
@@ -175,7 +176,10 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
         "no value reaches the target: the closest value tried is {}, with {}. With this value the scenario "
         "{}.",
         unknown.text(unknown.rounded(found.best, true)), metric, waiting_text(*solution.at));
-    if (waits_for_latency(*solution.at)) {
+    if (const std::string more = costmodel::more_connections(scenario.platform, scenario.network);
+        !more.empty()) {
+      text += " In the scenario, " + more + '.';
+    } else if (waits_for_latency(*solution.at)) {
       text += " The cause is latency";
       text += scenario.strategy.collective == costmodel::Collective::ring
                   ? ", which a ring incurs in each of its steps: try --set strategy.collective=direct or a "

@@ -160,11 +160,11 @@ class Controls {
       number(
           {"compute.intra_site_bandwidth", "Bandwidth inside a site", "rate", 1e9 / 8, 1.8e12, true, false},
           base_.gpus.intra_site_bytes_per_s, "between a GPU and the others of its site");
-    choice("quality.model", "Quality model", {"", "paper-table", "diloco-scaling-law"},
+    choice("quality.model", "Quality model", {"", "published", "paper-table", "diloco-scaling-law"},
            base_.quality && given("quality", "model")
                ? (*document_.root().get_as<toml::table>("quality"))["model"].value_or(std::string())
                : "",
-           "for the perplexity of the trained model");
+           "for the loss of the trained model");
   }
 
   /// platform.rate_factor, which the rates of the platform contain.

@@ -5,6 +5,12 @@ const tile = (name, value, more, key) => element("div", {id: "figure-" + key}, e
   element("dd", {}, value, more ? element("small", {}, more) : null));
 const money = (cost) => cost && cost.currency ? humanMoney(cost.cost_total, cost.currency) : "no prices";
 
+function lossText(loss) {
+  if (!loss.known) return "unknown";
+  const signed = points => (points < 0 ? "−" : "+") + Math.abs(points).toFixed(2);
+  return `${signed(loss.points)} ± ${(loss.high - loss.points).toFixed(2)} %`;
+}
+
 function perplexity(quality) {
   if (!quality.known) return "unknown";
   return quality.perplexity.toFixed(2) + (quality.plus_minus ? " ± " + quality.plus_minus.toFixed(2) : "");
@@ -24,7 +30,9 @@ function renderFigures() {
   if (round && round.duration_s > 0)
     list.push(tile("waits for the network", humanPercent(round.exposed_communication_s / round.duration_s),
       `busiest link ${humanPercent(bottleneck.link_busy_share)} busy`, "waits"));
-  if (quality) list.push(tile("perplexity", perplexity(quality), quality.known ? quality.source : quality.reason, "quality"));
+  if (quality?.loss)
+    list.push(tile("loss against data-parallel training", lossText(quality.loss), quality.loss.known ? quality.source : quality.reason, "quality"));
+  else if (quality) list.push(tile("perplexity", perplexity(quality), quality.known ? quality.source : quality.reason, "quality"));
   else if (report.tokens_per_s) list.push(tile("throughput", humanCount(report.tokens_per_s) + " tokens/s", engine, "throughput"));
   byId("figures").replaceChildren(...list);
   const problems = (report.warnings || []).map((line) => `Warning: ${line}.`);

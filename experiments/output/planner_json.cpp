@@ -8,6 +8,7 @@
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/output/planner_text.hpp"
 #include "experiments/output/simulate_line.hpp"
+#include "experiments/results/cost_json.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 
@@ -21,6 +22,14 @@ using scenario::Json;
 
 Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+/// The range of the factor to equal loss, whose centre ranks; null if there is none, and for an end that no
+/// number of tokens reaches.
+Json range(const std::optional<costmodel::EqualLossRange>& range) {
+  if (!range) return nullptr;
+  const auto end = [](double factor) { return std::isfinite(factor) ? Json(factor) : Json(nullptr); };
+  return {{"low", end(range->low)}, {"centre", end(range->centre())}, {"high", end(range->high)}};
+}
 
 /// The currency of the scenario's prices; null without prices.
 Json currency(const costmodel::Scenario& scenario) {
@@ -37,31 +46,37 @@ Json amounts(const planner::Amounts& amounts, const costmodel::Scenario& scenari
 Json finalist_json(const PlannerAnswer& plan, const Finalist& finalist) {
   Json sites = Json::array();
   for (const platforms::Site& site : finalist.scenario.platform.sites) sites.push_back(site.name);
-  return {{"method", finalist.method()},
-          {"local_steps", finalist.steps_per_round()},
-          {"rounds", finalist.rounds()},
-          {"expert_overlap", costmodel::effective_overlap(finalist.scenario)},
-          {"placement", to_string(finalist.scenario.strategy.placement)},
-          {"reshuffle_rounds", finalist.scenario.strategy.reshuffle_rounds},
-          {"collective", to_string(finalist.scenario.strategy.collective)},
-          {"payload_dtype", to_string(finalist.scenario.strategy.wire.type)},
-          {"sites", sites},
-          {"set", finalist.settings},
-          {"command", simulate_line(plan.question, finalist)},
-          {"value", number(finalist.value)},
-          {"simulated", amounts(finalist.simulated, finalist.scenario)},
-          {"closed_form", amounts(finalist.closed_form, finalist.scenario)},
-          {"compute_utilization", finalist.compute_utilization},
-          {"exposed_share", finalist.exposed_share},
-          {"bytes_sent_per_site_per_round", finalist.bytes_sent_per_site_per_round},
-          {"memory_bytes_per_gpu", finalist.gpu_memory.needed},
-          {"perplexity", number(finalist.perplexity)},
-          {"equal_loss_factor", number(finalist.equal_loss_factor)},
-          {"problem", finalist.problem}};
+  return {
+      {"method", finalist.method()},
+      {"local_steps", finalist.steps_per_round()},
+      {"rounds", finalist.rounds()},
+      {"expert_overlap", costmodel::effective_overlap(finalist.scenario)},
+      {"placement", to_string(finalist.scenario.strategy.placement)},
+      {"reshuffle_rounds", finalist.scenario.strategy.reshuffle_rounds},
+      {"collective", to_string(finalist.scenario.strategy.collective)},
+      {"payload_dtype", to_string(finalist.scenario.strategy.wire.type)},
+      {"sites", sites},
+      {"set", finalist.settings},
+      {"command", simulate_line(plan.question, finalist)},
+      {"value", number(finalist.value)},
+      {"simulated", amounts(finalist.simulated, finalist.scenario)},
+      {"closed_form", amounts(finalist.closed_form, finalist.scenario)},
+      {"compute_utilization", finalist.compute_utilization},
+      {"exposed_share", finalist.exposed_share},
+      {"bytes_sent_per_site_per_round", finalist.bytes_sent_per_site_per_round},
+      {"memory_bytes_per_gpu", finalist.gpu_memory.needed},
+      {"perplexity", number(finalist.perplexity)},
+      {"equal_loss_factor", finalist.equal_loss_range ? Json(nullptr) : number(finalist.equal_loss_factor)},
+      {"equal_loss_factor_range", range(finalist.equal_loss_range)},
+      {"loss", finalist.published ? scenario::loss_json(finalist.published->level) : Json(nullptr)},
+      {"probability_that_first_needs_less", number(finalist.first_needs_less)},
+      {"problem", finalist.problem}};
 }
 
 const char* name_of(Basis basis) {
   switch (basis) {
+    case Basis::published:
+      return "published-equal-loss";
     case Basis::equal_loss:
       return "equal-loss";
     case Basis::target:

@@ -11,6 +11,8 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/limits.hpp"
 #include "experiments/analysis/sensitivity.hpp"
+#include "experiments/cli/equal_loss.hpp"
+#include "experiments/output/planner_words.hpp"
 #include "experiments/output/simulate_line.hpp"
 #include "experiments/planner/decision.hpp"
 #include "experiments/text/human.hpp"
@@ -24,49 +26,6 @@ using planner::Answer;
 using planner::Basis;
 using planner::Finalist;
 using planner::Measure;
-
-std::string ratio_text(double ratio) {
-  if (ratio < 1.1) return human_percent(ratio - 1) + " more than";
-  return fmt::format("{:.3g} times as much as", ratio);
-}
-
-constexpr const char* kRisks =
-    "Fewer synchronisations (larger K), fewer copies of each expert (smaller O_e/M), a less precise wire "
-    "format\n"
-    "and delayed updates can reduce quality by an unknown amount. Rows after the first have less risk, or "
-    "need less\n"
-    "time or cost than all rows above; values within 1 % of each other count as equal. Methods also differ "
-    "in other\n"
-    "ways that affect quality.\n";
-
-/// Settings that only some methods have: the placement, fragments, and the axes of --vary.
-std::string details(const PlannerAnswer& plan, const Finalist& finalist) {
-  const costmodel::Strategy& strategy = finalist.scenario.strategy;
-  const costmodel::Method& method = *strategy.method;
-  std::string text;
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (method.partial_experts && costmodel::effective_overlap(finalist.scenario) < finalist.scenario.sites()) {
-    add(to_string(strategy.placement));
-    if (strategy.placement == costmodel::PlacementKind::random)
-      text += fmt::format(" T={}", strategy.reshuffle_rounds);
-  }
-  if (costmodel::has_axis(method, "fragments") && strategy.fragments > 1)
-    add(fmt::format("{} fragments", strategy.fragments));
-  if (costmodel::has_axis(method, "overlap_steps") && strategy.overlap_steps > 0)
-    add(fmt::format("{} overlap steps", strategy.overlap_steps));
-  if (!finalist.scenario.workload.batch_shares.empty() && !method.one_site) add("unequal batch");
-  for (const sweep::Axis& axis : plan.question.vary) {
-    static const std::vector<std::string> shown = {
-        "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",   "strategy.placement",
-        "strategy.fragments", "strategy.overlap_steps", "strategy.collective",       "strategy.payload_dtype",
-        "platform.use_sites", "platform.sites",         "strategy.reshuffle_rounds", "workload.batch"};
-    if (std::find(shown.begin(), shown.end(), axis.key) != shown.end()) continue;
-    for (const std::string& setting : finalist.settings) {
-      if (setting.starts_with(axis.key + '=')) add(shell_word(setting));
-    }
-  }
-  return text;
-}
 
 class PlannerText {
  public:
@@ -99,9 +58,24 @@ class PlannerText {
       text += "Times, costs and limits are those of the median run with failures.\n";
     return text;
   }
+  [[nodiscard]] bool ranks_by_loss() const {
+    return answer_.basis == Basis::equal_loss || answer_.basis == Basis::published;
+  }
   [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
   [[nodiscard]] std::string amount(const Finalist& finalist) const {
     return amount_text(plan_.options.screening.minimise, finalist.value, base_.scenario);
+  }
+  /// The amount to equal loss: by the centre of what is known, and the least and the largest value of both
+  /// laws there.
+  [[nodiscard]] std::string equal_loss_amount(const Finalist& finalist) const {
+    if (!finalist.equal_loss_range) return amount(finalist);
+    const Measure measure = plan_.options.screening.minimise;
+    costmodel::EqualLossRange centre = *finalist.equal_loss_range;
+    centre.low = centre.centre_low;
+    centre.high = centre.centre_high;
+    return range_text(centre, [&](double factor) {
+      return amount_text(measure, factor * finalist.simulated.of(measure), base_.scenario);
+    });
   }
   [[nodiscard]] std::string name_of(const Finalist& finalist) const {
     std::string text = fmt::format("{} with K = {}", finalist.method(), finalist.steps_per_round());
@@ -149,11 +123,12 @@ class PlannerText {
     if (answer_.has_choice()) {
       const Finalist& best = at(answer_.chosen.front());
       std::string text = fmt::format("Choice ({}): {}, {}.", measure_name(plan_.options.screening.minimise),
-                                     name_of(best), amount(best));
+                                     name_of(best), equal_loss_amount(best));
       if (answer_.basis == Basis::equal_loss)
         text +=
             " This is the amount to reach the loss of data-parallel training. The times and costs in the "
             "table are those of the configured runs.";
+      if (answer_.basis == Basis::published) return text + by_published_runs(answer_);
       if (answer_.basis == Basis::target)
         text += fmt::format(
             " It is the best candidate whose measured perplexity is at most {:.4g}{}; its perplexity is "
@@ -187,7 +162,8 @@ class PlannerText {
     Row row = {"", "method", "K", "rounds", "O_e/M", "wire", "collective", "sites", "time"};
     if (costs_) row.emplace_back("cost");
     if (energies_) row.emplace_back("energy");
-    if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
+    if (ranks_by_loss()) row.emplace_back("to equal loss");
+    if (answer_.basis == Basis::published) row.insert(row.end(), {"loss", "P(row 1 less)"});
     if (perplexities_) row.emplace_back("perplexity");
     row.insert(row.end(), {"utilisation", "closed form", "other settings"});
     return row;
@@ -226,8 +202,14 @@ class PlannerText {
                human_time(finalist.simulated.time_s)};
     if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));
     if (energies_) row.push_back(amount_text(Measure::energy, finalist.simulated.energy_kwh, base_.scenario));
-    if (answer_.basis == Basis::equal_loss)
-      row.push_back(finalist.equal_loss_factor ? amount(finalist) : "unknown");
+    if (ranks_by_loss()) row.push_back(finalist.equal_loss_factor ? equal_loss_amount(finalist) : "unknown");
+    if (answer_.basis == Basis::published) {
+      const bool known = finalist.published && finalist.published->level.known();
+      row.push_back(!known ? "unknown"
+                           : fmt::format("{:+.2f} ± {:.2f} %", finalist.published->level.points,
+                                         finalist.published->level.half));
+      row.push_back(finalist.first_needs_less ? fmt::format("{:.2f}", *finalist.first_needs_less) : "");
+    }
     if (perplexities_)
       row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
     const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;
@@ -247,7 +229,9 @@ class PlannerText {
       // The line goes before the last rows: those that are riskier, and the baseline.
       std::size_t at = text.size();
       for (std::size_t i = 0; i < answer_.riskier + 1; ++i) at = text.rfind('\n', at - 2) + 1;
-      text.insert(at, "more risk, less time or cost:\n");
+      text.insert(at, answer_.basis == Basis::published
+                          ? "not covered by published runs; less time or cost:\n"
+                          : "more risk, less time or cost:\n");
     }
     if (!base_.problem.empty()) text += fmt::format("The baseline {}{}.\n", base_.problem, would_fit());
     text += "baseline: the unchanged scenario; closed form: difference of its time from the simulated time\n";
@@ -305,6 +289,8 @@ class PlannerText {
       std::string why;
       if (!best.loses_to) {
         why = answer_.has_choice() ? "the choice" : on_frontier(best.finalist);
+      } else if (answer_.basis == Basis::published && !own.equal_loss_factor) {
+        why = "published runs do not cover it: " + own.quality_reason;
       } else {
         const Finalist& other = at(*best.loses_to);
         why = fmt::format(

@@ -15,6 +15,7 @@
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/output/goodput_text.hpp"
+#include "experiments/output/quality_text.hpp"
 #include "experiments/results/possible_numbers.hpp"
 #include "experiments/text/human.hpp"
 
@@ -131,27 +132,6 @@ std::string cost_table(const costmodel::RunReport& report) {
   }
   if (cost.energy_kwh) rows.push_back({"energy", fmt::format("{:.4g} kWh", *cost.energy_kwh), ""});
   return aligned(rows) + '\n';
-}
-
-/// States clearly that the perplexity is unknown.
-std::string quality_text(const costmodel::RunReport& report) {
-  const costmodel::Quality& quality = *report.quality;
-  if (!quality.known && !quality.equal_loss_factor)
-    return fmt::format(
-        "perplexity: UNKNOWN, because the scenario is outside the range of the quality model: {}\n  {}\n\n",
-        quality.reason, quality.source);
-  std::string text = quality.known
-                         ? fmt::format("perplexity {}\n  {}\n", perplexity_text(report), quality.source)
-                         : fmt::format("perplexity unknown: {}\n", quality.reason);
-  if (quality.equal_loss_factor) {
-    const double factor = *quality.equal_loss_factor;
-    text += fmt::format("  to reach the loss of data-parallel training: {:.3g} times the compute, {}", factor,
-                        human_time(factor * report.wall_clock_s));
-    if (report.cost && !report.cost->currency.empty())
-      text += ", " + human_money(factor * report.cost->cost_total, report.cost->currency);
-    text += '\n';
-  }
-  return text + '\n';
 }
 
 std::string network_terms(const costmodel::NetworkModel& network) {

@@ -148,9 +148,13 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   Answer answer;
   answer.target_perplexity = options.screening.target_perplexity;
   const bool asked = base.scenario.quality.has_value();
+  const bool published = asked && std::holds_alternative<costmodel::PublishedQuality>(*base.scenario.quality);
   const bool law = asked && !std::holds_alternative<costmodel::QualityTable>(*base.scenario.quality);
   if (asked && !screening.known.empty()) {
-    answer.basis = law ? Basis::equal_loss : answer.target_perplexity ? Basis::target : Basis::perplexity;
+    answer.basis = published                  ? Basis::published
+                   : law                      ? Basis::equal_loss
+                   : answer.target_perplexity ? Basis::target
+                                              : Basis::perplexity;
     if (answer.basis == Basis::perplexity)
       answer.why_unknown =
           "no target perplexity is given; with --within perplexity=…, the best configuration that reaches it "
@@ -159,12 +163,14 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
     answer.why_unknown = !asked ? "the scenario has no quality model ([quality])"
                                 : "no candidate is inside the quality model's range: " + base.quality_reason;
   }
-  const bool has_choice = answer.basis == Basis::equal_loss || answer.basis == Basis::target;
+  const bool has_choice = answer.chooses();
   const Shortlist& list = answer.basis == Basis::unknown ? screening.any : screening.known;
   Chooser chooser(question, space);
   if (!has_choice) chooser.add(list.prudent(options.slack));
   chooser.add(has_choice ? list.best(options.top) : thinned(list.frontier(), options.top));
   chooser.add(list.of_methods(space));
+  // What no published run covers follows after the rows.
+  if (answer.basis == Basis::published) chooser.add(thinned(screening.any.frontier(), options.top));
   chooser.add(screening.doubtful.best(kMostDoubtful));
   if (options.screening.sites_differ) {
     chooser.add_collectives();

@@ -23,7 +23,12 @@ struct Finalist {
   double exposed_share = 0, compute_utilization = 0, bytes_sent_per_site_per_round = 0;
   costmodel::GpuMemory gpu_memory;
   std::string busiest_link;
-  std::optional<double> perplexity, plus_minus, equal_loss_factor;
+  std::optional<double> perplexity, plus_minus;
+  std::optional<double> equal_loss_factor;  // the centre, if only a range is known
+  std::optional<costmodel::EqualLossRange> equal_loss_range;
+  std::optional<costmodel::PublishedLoss> published;  // if the scenario asks published runs
+  std::optional<double>
+      first_needs_less;        // of a row: the probability that the first row needs less to equal loss
   std::string quality_reason;  // the reason why the perplexity is unknown
   /// The reason why the finalist is excluded: a limit that the simulated run breaks, or an error. Empty if
   /// the finalist is not excluded.
@@ -34,6 +39,7 @@ struct Finalist {
 };
 
 enum class Basis {
+  published,   // published runs give the amount for equal loss of some candidates; others follow at the end
   equal_loss,  // a scaling law gives the amount that each candidate needs for equal loss
   target,      // perplexities were measured and a target is given: the best candidate that reaches it
   perplexity,  // perplexities were measured and no target is given: a frontier
@@ -50,17 +56,20 @@ struct Answer {
   std::optional<double> target_perplexity;
   std::string why_unknown;          // why no choice is made, for Basis::unknown and Basis::perplexity
   std::vector<Finalist> finalists;  // [0] is the unchanged scenario
-  /// The choice and the runners-up, sorted by value; or the frontier: first what is recommended, then what
-  /// takes less risk, then the `riskier` rows, each of which needs less time or cost than all before it.
-  /// Both parts go from less to more risk.
+  /// The choice and the runners-up, sorted by value, and with Basis::published the `riskier` rows, of which
+  /// no published run says anything; or the frontier: first what is recommended, then what takes less risk,
+  /// then the `riskier` rows, each of which needs less time or cost than all before it. Both parts go from
+  /// less to more risk.
   std::vector<std::size_t> chosen;
   std::size_t riskier = 0;
   std::vector<MethodBest> methods;  // the best finalist of each method, sorted by value
   std::size_t simulated = 0;
   bool with_collectives = false;  // whether finalists were simulated with every collective algorithm
-  [[nodiscard]] bool has_choice() const {
-    return (basis == Basis::equal_loss || basis == Basis::target) && !chosen.empty();
+  /// Whether the quality of candidates is known well enough to rank them by one amount.
+  [[nodiscard]] bool chooses() const {
+    return basis == Basis::equal_loss || basis == Basis::target || basis == Basis::published;
   }
+  [[nodiscard]] bool has_choice() const { return chooses() && !chosen.empty(); }
 };
 
 struct AnswerOptions {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "experiments/planner/published_basis.hpp"
 #include "experiments/planner/rules.hpp"
 
 namespace fomoe::planner {
@@ -40,9 +41,20 @@ class Decision {
 
   void decide() {
     if (by_value_.empty()) return;
-    const bool choice = answer_.basis == Basis::equal_loss || answer_.basis == Basis::target;
-    const std::vector<std::size_t> kept = undominated(choice);
+    bool choice = answer_.chooses();
+    std::vector<std::size_t> kept = undominated(choice);
+    if (answer_.basis == Basis::published && kept.empty()) {
+      // The simulation left none of those that are covered.
+      answer_.basis = Basis::unknown;
+      answer_.why_unknown = "published runs cover no configuration that meets the limits";
+      choice = false;
+      kept = undominated(choice);
+    }
     choice ? rank(kept) : lead(kept);
+    if (answer_.basis == Basis::published) add_uncovered();
+    // What published runs cover comes first: values of the others are those of their runs, not of equal loss.
+    if (answer_.basis == Basis::published)
+      std::stable_partition(by_value_.begin(), by_value_.end(), [&](std::size_t i) { return eligible(i); });
     std::set<std::string> seen;
     for (const std::size_t i : by_value_) {
       if (!seen.insert(at(i).method()).second) continue;
@@ -66,8 +78,12 @@ class Decision {
                          at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
   [[nodiscard]] bool eligible(std::size_t i) const {
-    if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
+    if (answer_.basis != Basis::target) return at(i).equal_loss_factor.has_value();
     return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
+  }
+  /// Whether published runs say what the finalist's settings cost in loss.
+  [[nodiscard]] bool priced(std::size_t i) const {
+    return answer_.basis == Basis::published && at(i).equal_loss_factor.has_value();
   }
   /// The measured perplexity, by which finalists are compared if it is the basis; unknown ones come last.
   [[nodiscard]] double perplexity(std::size_t i) const {
@@ -83,13 +99,20 @@ class Decision {
   }
   /// From less to more risk, and at equal risk from the lower to the higher product of both amounts.
   [[nodiscard]] bool preferred(std::size_t a, std::size_t b) const {
-    if (prefers_quality(a, b)) return true;
-    if (prefers_quality(b, a)) return false;
+    // Published runs have put a number on the risk, which is in both amounts.
+    if (!(priced(a) && priced(b))) {
+      if (prefers_quality(a, b)) return true;
+      if (prefers_quality(b, a)) return false;
+    }
     const auto product = [&](std::size_t i) { return at(i).value * std::max(other_value(i), 1e-300); };
     return product(a) != product(b) ? product(a) < product(b) : before(at(a), at(b));
   }
   [[nodiscard]] bool dominates(std::size_t a, std::size_t b) const {
-    return a != b && no_worse_quality(a, b) && at(a).value <= at(b).value * (1 + kTie) &&
+    const bool no_worse =
+        no_worse_quality(a, b) ||
+        (priced(a) && priced(b) && at(a).scenario.strategy.method == at(b).scenario.strategy.method &&
+         at(a).published->level.points <= at(b).published->level.points);
+    return a != b && no_worse && at(a).value <= at(b).value * (1 + kTie) &&
            other_value(a) <= other_value(b) * (1 + kTie);
   }
   [[nodiscard]] std::optional<std::size_t> dominating(const std::vector<std::size_t>& kept,
@@ -144,7 +167,8 @@ class Decision {
     const auto recommended =
         std::find_if(kept.begin(), kept.end(), [&](std::size_t i) { return at(i).value <= most; });
     std::vector<std::size_t> safer(kept.begin(), recommended);
-    std::vector<std::size_t> riskier = improvements(recommended, kept.end());
+    std::vector<std::size_t> riskier =
+        improvements(recommended + 1, kept.end(), at(*recommended).value, other_value(*recommended));
     const std::size_t rows = options_.top - 1;
     riskier = spread(riskier, std::max(rows - std::min(rows, safer.size()), (rows + 1) / 2));
     safer = spread(safer, rows - riskier.size());
@@ -154,13 +178,37 @@ class Decision {
     answer_.riskier = riskier.size();
   }
 
+  /// Adds what no published run covers and what needs less time or cost in its run than all rows before it,
+  /// from less to more risk, and compares the first row with those that are covered.
+  void add_uncovered() {
+    if (answer_.chosen.empty()) return;
+    Finalist& first = answer_.finalists[answer_.chosen.front()];
+    for (const std::size_t i : answer_.chosen) {
+      if (i != answer_.chosen.front())
+        answer_.finalists[i].first_needs_less =
+            probability_less(first, answer_.finalists[i], options_.screening.minimise);
+    }
+    std::vector<std::size_t> order;
+    for (const std::size_t i : by_value_)
+      if (!eligible(i)) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return preferred(a, b); });
+    double least_value = first.simulated.of(options_.screening.minimise);
+    double least_other = other_amount(first.simulated, options_.screening.minimise);
+    std::vector<std::size_t> found = improvements(order.begin(), order.end(), least_value, least_other);
+    const std::size_t rows = options_.top;
+    found = spread(found, std::max(rows - std::min(rows, answer_.chosen.size()), rows / 2));
+    answer_.chosen.resize(std::min(answer_.chosen.size(), rows - found.size()));
+    answer_.chosen.insert(answer_.chosen.end(), found.begin(), found.end());
+    answer_.riskier = found.size();
+  }
+
   using Iterator = std::vector<std::size_t>::const_iterator;
-  /// The finalists after the first, in the order of preference, each of which has a lower value or a lower
-  /// other amount than the first and all that are taken before it.
-  [[nodiscard]] std::vector<std::size_t> improvements(Iterator first, Iterator end) const {
-    double least_value = at(*first).value, least_other = other_value(*first);
+  /// The finalists, in the order of preference, each of which has a lower value or a lower other amount than
+  /// these two and all that are taken before it.
+  [[nodiscard]] std::vector<std::size_t> improvements(Iterator begin, Iterator end, double least_value,
+                                                      double least_other) const {
     std::vector<std::size_t> found;
-    for (auto i = first + 1; i < end; ++i) {
+    for (auto i = begin; i < end; ++i) {
       const double value = at(*i).value, other = other_value(*i);
       if (value * (1 + kTie) >= least_value && other * (1 + kTie) >= least_other) continue;
       found.push_back(*i);

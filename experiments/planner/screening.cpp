@@ -99,7 +99,8 @@ class Screen {
                                  kCompute = sweep::column("round_compute_s"),
                                  kMemory = sweep::column("memory_bytes_per_gpu"),
                                  kPerplexity = sweep::column("perplexity"),
-                                 kFactor = sweep::column("equal_loss_factor");
+                                 kPoint = sweep::column("equal_loss_factor"),
+                                 kFactor = sweep::column("equal_loss_factor_centre");
     if (const std::string broken =
             broken_memory(result(kMemory), result(sweep::kMemoryColumn), options_.limits);
         !broken.empty())
@@ -131,8 +132,10 @@ class Screen {
     screening_.any.offer(candidate);
     if (!has_quality_ || !known) return;
     if (!options_.target_perplexity || candidate.perplexity <= *options_.target_perplexity ||
-        !std::isnan(factor))
+        !std::isnan(factor)) {
       screening_.known.offer(candidate);
+      if (!std::isnan(factor) && std::isnan(result(kPoint))) ++screening_.in_range;
+    }
   }
 
  private:
@@ -172,7 +175,8 @@ std::size_t Shortlist::Hash::operator()(const Level& level) const {
 }
 
 Shortlist::Level Shortlist::level_of(const Candidate& candidate) const {
-  if (by_perplexity_) return {candidate.perplexity, candidate.sites, 0, 0, 0, 0};
+  if (by_perplexity_ && !std::isnan(candidate.perplexity))
+    return {candidate.perplexity, candidate.sites, 0, 0, 0, 0};
   const QualityCoordinates& q = candidate.quality;
   // Candidates are grouped into eight levels of local steps per factor of 2. Neighbouring numbers of local
   // steps give similar quality, and --vary may list thousands of numbers.

@@ -55,7 +55,8 @@ struct Screening {
   std::uint64_t candidates = 0;
   std::map<std::string, Dropped> dropped;  // dropped candidates by reason
   Shortlist any{false};                    // all candidates that keep the limits
-  Shortlist known{true};                   // the candidates in `any` whose perplexity is known
+  Shortlist known{true};                   // the candidates in `any` whose perplexity or loss is known
+  std::uint64_t in_range = 0;  // those of them for which a range of the factor to equal loss is known
   /// Candidates that break a limit according to the closed form, but that may keep the limit in a simulation.
   /// There are such candidates only if the sites differ, because some closed forms then overestimate times.
   Shortlist doubtful{false};

@@ -1,10 +1,12 @@
 #include "experiments/planner/simulated_finalist.hpp"
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
+#include "experiments/planner/published_basis.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/results/json_values.hpp"
 
@@ -40,6 +42,17 @@ std::optional<double> number(const Json& object, const char* key) {
   return found->get<double>();
 }
 
+/// The factor to equal loss, if only its range is known. null stands for no number of tokens.
+std::optional<costmodel::EqualLossRange> range_of(const Json& quality) {
+  const auto found = quality.find("to_equal_loss");
+  if (found == quality.end()) return std::nullopt;
+  const Json& factor = (*found)["factor"];
+  const auto end = [&](const char* key) {
+    return number(factor, key).value_or(std::numeric_limits<double>::infinity());
+  };
+  return costmodel::EqualLossRange{end("low"), end("centre_low"), end("centre_high"), end("high")};
+}
+
 }  // namespace
 
 FinalistSimulation::FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options)
@@ -72,13 +85,18 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
   if (const auto quality = report.find("quality"); quality != report.end() && quality->is_object()) {
     finalist.perplexity = number(*quality, "perplexity");
     finalist.plus_minus = number(*quality, "plus_minus");
+    finalist.equal_loss_range = range_of(*quality);
     finalist.equal_loss_factor = number(*quality, "equal_loss_factor");
+    if (finalist.equal_loss_range && std::isfinite(finalist.equal_loss_range->centre()))
+      finalist.equal_loss_factor = finalist.equal_loss_range->centre();
     if (!finalist.perplexity) finalist.quality_reason = quality->value("reason", "");
     if (coarser_wire(finalist.scenario.strategy.wire.bytes_per_element(), options.known_bytes_per_element)) {
       finalist.perplexity = finalist.plus_minus = finalist.equal_loss_factor = std::nullopt;
+      finalist.equal_loss_range.reset();
       finalist.quality_reason = "the wire format is less precise than in the unchanged scenario";
     }
   }
+  finalist.published = published_loss(finalist.scenario);
   finalist.value =
       to_equal_loss(finalist.simulated.of(options.minimise),
                     finalist.equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));

@@ -108,6 +108,9 @@ std::string answer_of(const Plan& plan) {
   const std::string amount = amount_text(plan, first);
   if (!plan.has_choice)
     return fmt::format("No single best configuration; {} has {}: {}", name_of(first), least, amount);
+  if (plan.basis.ends_with("equal-loss"))
+    return fmt::format("{} is the choice for {} to the loss of data-parallel training; its run: {}",
+                       name_of(first), least, amount);
   return fmt::format("{} is the choice for {}: {}", name_of(first), least, amount);
 }
 

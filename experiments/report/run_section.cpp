@@ -5,6 +5,7 @@
 
 #include "costmodel/model/memory.hpp"
 #include "experiments/analysis/uncertainty.hpp"
+#include "experiments/cli/equal_loss.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
@@ -67,7 +68,11 @@ std::string answer(const Run& run) {
   list.emplace_back("cost", money.empty() ? "no prices given" : money);
   if (report.cost && report.cost->energy_kwh)
     list.emplace_back("energy", fmt::format("{:.4g} kWh", *report.cost->energy_kwh));
-  if (report.quality) list.emplace_back("perplexity", commands::perplexity_text(report));
+  if (report.quality && report.quality->published) {
+    list.emplace_back("loss against data-parallel training", commands::loss_text(report));
+  } else if (report.quality) {
+    list.emplace_back("perplexity", commands::perplexity_text(report));
+  }
   list.emplace_back("bytes sent per site and round", human_bytes(report.bytes_sent_per_site_per_round));
   list.emplace_back("throughput", human_count(report.tokens_per_s) + " tokens/s");
   std::string html;
@@ -82,10 +87,18 @@ std::string answer(const Run& run) {
         "were executed.",
         human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
   html += paragraph(sentence);
-  if (report.quality && !report.quality->known)
+  if (report.quality && report.quality->published) {
+    const costmodel::LossEstimate& level = report.quality->published->level;
+    html += paragraph(level.known() ? "By published runs, the loss is " + commands::points_text(level) +
+                                          " against tuned data-parallel training of the same model."
+                                    : "The loss against data-parallel training is unknown, because published "
+                                      "runs do not cover it: " +
+                                          report.quality->reason);
+  } else if (report.quality && !report.quality->known) {
     html += paragraph(
         "The perplexity is unknown, because the scenario is outside the range of the quality model: " +
         report.quality->reason);
+  }
   return html;
 }
 

@@ -52,6 +52,8 @@ Json prices_json(const costmodel::Prices& prices, const platforms::Platform& pla
 Json quality_json(const costmodel::QualityModel& model) {
   if (const auto* penalty = std::get_if<costmodel::AssumedPenalty>(&model))
     return {{"equal_loss_factor", penalty->equal_loss_factor}};
+  if (const auto* published = std::get_if<costmodel::PublishedQuality>(&model))
+    return {{"model", "published"}, {"mixtures", published->refuse_mixtures ? "refuse" : "dense-rows"}};
   const auto* table = std::get_if<costmodel::QualityTable>(&model);
   if (table == nullptr) return {{"model", "diloco-scaling-law"}};
   Json scope = Json::object();
@@ -75,6 +77,24 @@ Json cost_json(const costmodel::Cost& cost) {
   return json;
 }
 
+/// The factor on tokens to equal loss, and amounts at it. null: no number of tokens reaches it.
+Json to_equal_loss_json(const costmodel::RunReport& report) {
+  const costmodel::EqualLossRange& range = *report.quality->equal_loss_range;
+  const auto times = [&](double amount) {
+    const auto at = [&](double factor) { return std::isfinite(factor) ? Json(factor * amount) : Json(); };
+    return Json{{"low", at(range.low)},
+                {"centre_low", at(range.centre_low)},
+                {"centre_high", at(range.centre_high)},
+                {"high", at(range.high)}};
+  };
+  Json json = {{"factor", times(1)},
+               {"tokens", times(static_cast<double>(report.tokens))},
+               {"rounds", times(static_cast<double>(report.round.count))},
+               {"wall_clock_s", times(report.wall_clock_s)}};
+  if (report.cost && !report.cost->currency.empty()) json["cost"] = times(report.cost->cost_total);
+  return json;
+}
+
 Json answered_quality_json(const costmodel::RunReport& report) {
   const costmodel::Quality& quality = *report.quality;
   Json json = {{"known", quality.known}, {"source", quality.source}};
@@ -85,6 +105,12 @@ Json answered_quality_json(const costmodel::RunReport& report) {
   } else {
     json["reason"] = quality.reason;
   }
+  if (quality.published) {
+    json["loss"] = loss_json(quality.published->level);
+    json["loss"]["rounds"] = quality.published->setting.rounds();
+    json["loss"]["nearest"] = quality.published->nearest;
+  }
+  if (quality.equal_loss_range) json["to_equal_loss"] = to_equal_loss_json(report);
   if (quality.equal_loss_factor) {
     json["equal_loss_factor"] = *quality.equal_loss_factor;
     json["time_to_equal_loss_s"] = *quality.equal_loss_factor * report.wall_clock_s;
@@ -101,6 +127,19 @@ void add_cost_and_quality(Json& json, const costmodel::Scenario& scenario) {
   if (scenario.prices) json["prices"] = prices_json(*scenario.prices, scenario.platform);
   if (scenario.power) json["energy"] = members_json("energy", scenario);
   if (scenario.quality) json["quality"] = quality_json(*scenario.quality);
+}
+
+Json loss_json(const costmodel::LossEstimate& estimate) {
+  if (!estimate.known()) return {{"known", false}, {"reasons", estimate.reasons}};
+  return {{"known", true},
+          {"points", estimate.points},
+          {"low", estimate.low()},
+          {"high", estimate.high()},
+          {"equal", estimate.equal()},
+          {"probability_higher", estimate.probability_above_0()},
+          {"studies", estimate.studies},
+          {"rows", estimate.rows},
+          {"notes", estimate.notes}};
 }
 
 void add_cost_and_quality(Json& json, const costmodel::RunReport& report) {

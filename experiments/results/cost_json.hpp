@@ -12,4 +12,7 @@ void add_cost_and_quality(Json& json, const costmodel::Scenario& scenario);
 /// Adds the values that the report has.
 void add_cost_and_quality(Json& json, const costmodel::RunReport& report);
 
+/// What published runs say of a loss, in points of 1 %.
+Json loss_json(const costmodel::LossEstimate& estimate);
+
 }  // namespace fomoe::scenario

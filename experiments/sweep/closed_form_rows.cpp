@@ -277,14 +277,10 @@ class ClosedFormSweep {
     const std::array<double, kFormulaColumns> columns = columns_of(outcome);
     for (std::size_t c = 0; c < kFormulaColumns; ++c) chunk.results[c][index] = columns[c];
     chunk.exact[index] = costmodel::approximates(context.resolved) ? 0 : 1;
-    double perplexity = kUnknown, equal_loss_factor = kUnknown;
-    if (context.scenario.quality) {
-      const costmodel::Quality& known = quality(context, row, outcome.tokens);
-      if (known.known) perplexity = known.perplexity;
-      equal_loss_factor = known.equal_loss_factor.value_or(kUnknown);
-    }
-    chunk.results[kFormulaColumns][index] = perplexity;
-    chunk.results[kFormulaColumns + 1][index] = equal_loss_factor;
+    std::array<double, kQualityColumns> known;
+    known.fill(kUnknown);
+    if (context.scenario.quality) known = quality_columns(quality(context, row, outcome.tokens));
+    for (std::size_t c = 0; c < kQualityColumns; ++c) chunk.results[kFormulaColumns + c][index] = known[c];
     chunk.results[kMemoryColumn][index] = outcome.gpu_memory_bytes > 0 ? outcome.gpu_memory_bytes : kUnknown;
   }
 
@@ -316,6 +312,22 @@ class ClosedFormSweep {
 };
 
 }  // namespace
+
+std::array<double, kQualityColumns> quality_columns(const costmodel::Quality& quality) {
+  const auto finite = [](double value) { return std::isfinite(value) ? value : kUnknown; };
+  std::array<double, kQualityColumns> columns;
+  columns.fill(kUnknown);
+  if (quality.known) columns[0] = quality.perplexity;
+  columns[1] = quality.equal_loss_factor.value_or(kUnknown);
+  if (const auto& range = quality.equal_loss_range) {
+    columns[2] = finite(range->low);
+    columns[3] = finite(range->centre());
+    columns[4] = finite(range->high);
+  } else {
+    columns[2] = columns[3] = columns[4] = columns[1];
+  }
+  return columns;
+}
 
 void Chunk::resize(std::size_t count) {
   rows = count;

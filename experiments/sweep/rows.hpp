@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/report/run_report.hpp"
 #include "experiments/sweep/axis.hpp"
 #include "sim/executor/simulated_run.hpp"
 
@@ -38,6 +39,9 @@ inline constexpr std::string_view kResults[] = {"wall_clock_s",
                                                 "energy_kwh",
                                                 "perplexity",
                                                 "equal_loss_factor",
+                                                "equal_loss_factor_low",
+                                                "equal_loss_factor_centre",
+                                                "equal_loss_factor_high",
                                                 "gpu_memory_bytes"};
 inline constexpr std::size_t kResultCount = std::size(kResults);
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -48,6 +52,10 @@ constexpr std::size_t column(std::string_view name) {
   }
   throw "no such result";  // at compile time
 }
+/// From "perplexity" on: the perplexity, and the factor to equal loss with its range. Where only a range is
+/// known, the factor is unknown. Whatever no number of tokens reaches is unknown, too.
+inline constexpr std::size_t kQualityColumns = 5;
+std::array<double, kQualityColumns> quality_columns(const costmodel::Quality& quality);
 /// The two columns that decide whether a row fits into the memory of its GPUs.
 inline constexpr std::size_t kNeededColumn = column("memory_bytes_per_gpu"),
                              kMemoryColumn = column("gpu_memory_bytes");

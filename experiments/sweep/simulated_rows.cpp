@@ -37,6 +37,7 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
   const costmodel::Counts counts = costmodel::counts_of(scenario);
   const costmodel::MeanRound& round = report.round;
   const costmodel::GpuMemory gpu = costmodel::fullest_gpu(counts);
+  const auto quality = quality_columns(report.quality.value_or(costmodel::Quality{}));
   return {report.wall_clock_s,
           report.compute_utilization,
           report.tokens_per_s,
@@ -59,8 +60,11 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           report.bottleneck.link_busy_share,
           report.cost && !report.cost->currency.empty() ? report.cost->cost_total : kUnknown,
           report.cost && report.cost->energy_kwh ? *report.cost->energy_kwh : kUnknown,
-          report.quality && report.quality->known ? report.quality->perplexity : kUnknown,
-          report.quality ? report.quality->equal_loss_factor.value_or(kUnknown) : kUnknown,
+          quality[0],
+          quality[1],
+          quality[2],
+          quality[3],
+          quality[4],
           gpu.available > 0 ? gpu.available : kUnknown};
 }
 

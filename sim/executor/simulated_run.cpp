@@ -218,7 +218,11 @@ class Simulation {
     const auto kind = std::max_element(run_.plan.classes.begin(), run_.plan.classes.end(),
                                        [](const auto& a, const auto& b) { return a.count < b.count; });
     const std::int64_t known = std::min(kind->count, kind->known.value_or(kind->count));
-    const std::int64_t wanted = kind->identical && !kind->overlapping ? 1 : std::min(kMost, known);
+    // A slow worker that trains at its own pace sends in few of the rounds.
+    constexpr std::int64_t kMostOfOwnPace = 50;
+    const std::int64_t wanted = kind->own_pace                          ? std::min(kMostOfOwnPace, known)
+                                : kind->identical && !kind->overlapping ? 1
+                                                                        : std::min(kMost, known);
     Sequence sequence;
     for (std::int64_t i = 0; i < wanted; ++i)
       sequence.rounds.push_back(kind->round_at((known - wanted) / 2 + i));

@@ -10,7 +10,7 @@ import fomoe
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-SCENARIO = ROOT / "experiments/scenarios/two-sites.toml"
+SCENARIO = ROOT / "tests/ideal/two-sites.toml"
 PROGRAM = os.environ.get("FOMOE", str(ROOT / "build/release/bin/fomoe"))
 
 SITES = {
@@ -19,6 +19,7 @@ SITES = {
     "strategy": {"method": "diloco", "local_steps": 10, "payload_dtype": "fp32"},
     "compute": {"step_time": "100ms"},
     "platform": {"sites": 2, "bandwidth": "8Mbps", "latency": "0ms"},
+    "network_model": {"host": "ideal"},
 }
 
 

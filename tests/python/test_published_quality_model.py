@@ -310,3 +310,10 @@ def test_the_commands_print_answers(capsys, monkeypatch):
 def test_the_predictions_are_plain_csv():
     rows = list(csv.DictReader(io.StringIO(check.PREDICTED.read_text()), strict=True))
     assert {row["kind"] for row in rows} == {"level", "difference"} and len(rows) == 101
+
+
+def test_the_committed_answers_are_those_of_the_reference(capsys, monkeypatch):
+    # The C++ implementation is compared with this file (tests/experiments/files/published_quality_test.cpp).
+    monkeypatch.setattr(sys, "argv", ["published_quality_left_out.py", "vectors", "100"])
+    check.main()
+    assert capsys.readouterr().out == (ROOT / "tests/reference/published_quality_vectors.jsonl").read_text()

@@ -145,11 +145,11 @@ def solved(program, keys, rng):
 
 
 def planned(program, keys):
-    """plan's choice is not beaten by a row of its own search."""
+    """plan's choice is not beaten by a row of its own search by more than the 1 % within which values are ties."""
     plan = program.answer("plan", keys | {"quality": {"equal_loss_factor": 1.1}})
     # Rows without a factor have an unknown quality, and state the time of the run instead of the time to an equal loss.
     rows = [row for row in plan["ranking"] + plan["methods"] if row["equal_loss_factor"] and not row["problem"]]
-    yield "plan's choice is not beaten", True, all(row["value"] >= plan["choice"]["value"] for row in rows), None
+    yield "plan's choice is not beaten", True, all(row["value"] * (1.01 + 1e-9) >= plan["choice"]["value"] for row in rows), None
 
 
 def checks(seed, program, number):

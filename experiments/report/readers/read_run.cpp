@@ -58,10 +58,29 @@ costmodel::Cost read_cost(const JsonObject& json) {
   return cost;
 }
 
-costmodel::Quality read_quality(const JsonObject& json) {
+costmodel::PublishedLoss read_loss(const JsonObject& json) {
+  costmodel::PublishedLoss loss;
+  if (!json.boolean("known")) {
+    (void)json.filled_array("reasons");
+    loss.level.reasons = texts(json, "reasons");
+    return loss;
+  }
+  const auto points = [&](const char* name) {  // may be below zero
+    const Json& value = json.at(name, "a number");
+    if (!value.is_number()) json.refuse_value(name, value, "a number");
+    return value.get<double>();
+  };
+  loss.level.points = points("points");
+  loss.level.half = points("high") - loss.level.points;
+  loss.level.studies = static_cast<int>(json.count("studies", 0, 1'000'000));
+  return loss;
+}
+
+costmodel::Quality read_quality(const std::string& path, const JsonObject& json) {
   costmodel::Quality quality;
   quality.known = json.boolean("known");
   quality.source = json.text("source");
+  if (json.has("loss")) quality.published = read_loss(inner(path, json, "loss"));
   if (!quality.known) {
     quality.reason = json.text("reason");
     return quality;
@@ -130,7 +149,7 @@ costmodel::RunReport read_figures(const std::string& path, const JsonObject& jso
     });
   }
   if (json.has("cost")) figures.cost = read_cost(inner(path, json, "cost"));
-  if (json.has("quality")) figures.quality = read_quality(inner(path, json, "quality"));
+  if (json.has("quality")) figures.quality = read_quality(path, inner(path, json, "quality"));
   each(path, json, "provenance",
        [&](const JsonObject& entry) { figures.provenance.push_back(read_provenance(entry)); });
   if (json.has("memory_problem")) figures.memory_problem = json.text("memory_problem");

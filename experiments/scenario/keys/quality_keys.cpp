@@ -12,7 +12,15 @@ constexpr KeyMember equal_loss_factor = {.set = set_equal_loss_factor, .has_rule
 
 constexpr Key kQualityKeys[] = {
     {"model", Kind::choice, "", "no quality in the answer, unless file is given",
-     "model that predicts perplexity", "\"paper-table\"", one_of<"paper-table", "diloco-scaling-law">},
+     "model of the loss: \"paper-table\" and \"diloco-scaling-law\" predict perplexity, \"published\" "
+     "predicts the "
+     "loss above data-parallel training from published runs",
+     "\"published\"", one_of<"published", "paper-table", "diloco-scaling-law">},
+    {"mixtures", Kind::choice, "\"dense-rows\"", "",
+     "with model = \"published\", whose rows are of dense models: whether those of the same active "
+     "parameters "
+     "answer for a mixture of experts, with a note",
+     "\"refuse\"", one_of<"dense-rows", "refuse">},
     {"file", Kind::text, "", "model is used, or the answer contains no quality",
      "your own table of measured perplexities, relative to this file", "\"../data/paper_exp1.csv\""},
     {"interpolate", Kind::boolean, "false", "",

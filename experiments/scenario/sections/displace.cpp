@@ -60,8 +60,8 @@ void displace_alternatives(Document& document) {
   displace("prices", "file", {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"});
   displace("prices", "gpu_hour", {"file", "pricing"});
   displace("quality", "model", {"file", "equal_loss_factor"});
-  displace("quality", "file", {"model", "equal_loss_factor"});
-  displace("quality", "equal_loss_factor", {"model", "file", "interpolate"});
+  displace("quality", "file", {"model", "equal_loss_factor", "mixtures"});
+  displace("quality", "equal_loss_factor", {"model", "file", "interpolate", "mixtures"});
   displace("failures", "checkpoint_time", {"checkpoint_rounds"});
   displace("failures", "checkpoint_rounds", {"checkpoint_time"});
   displace("failures", "checkpoint_cost", {"storage_bandwidth"});

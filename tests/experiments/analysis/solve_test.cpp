@@ -349,7 +349,7 @@ TEST_CASE("completion in bash: the program itself supplies commands, options and
   CHECK(completed("fomoe simulate s.toml --set strategy.local") == "strategy.local_steps=\n");
   CHECK(completed("fomoe solve s.toml --for platform.band") == "platform.bandwidth\n");
   CHECK(completed("fomoe solve s.toml --for strategy.compression.ke") == "strategy.compression.kept_share\n");
-  CHECK(completed("fomoe list ") == "methods\nmodels\nkeys\nplatforms\naccelerators\nprofiles\n");
+  CHECK(completed("fomoe list ") == "methods\nmodels\nkeys\nplatforms\naccelerators\nprofiles\nquality\n");
   CHECK(completed("fomoe list pr") == "profiles\n");
   CHECK(completed("fomoe list --n") == "--near\n");
   CHECK(completed("fomoe sweep s.toml --pl") == "--plot\n");

@@ -330,11 +330,6 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
   CHECK(tried > 20);
 }
 
-TEST_CASE("on a full disk a command ends with exit status 1") {
-  if (!std::filesystem::exists("/dev/full")) return;
-  CHECK(run("bash -c 'fomoe cost " + kTwoSites + " >/dev/full'").exit_status == 1);
-}
-
 TEST_CASE("an answer that cannot be written completely leaves no file, and the exit status is 1") {
   const Folder folder;
   // The limit forbids files of more than 0 blocks. The signal that it raises (25, SIGXFSZ) is ignored.
@@ -399,22 +394,4 @@ TEST_CASE("every program says its version") {
     REQUIRE(ran.out.starts_with(program + " "));
     CHECK(std::isdigit(static_cast<unsigned char>(ran.out[program.size() + 1])) != 0);
   }
-}
-
-TEST_CASE("simulate and compare end with status 3 if nothing meets --within, and their answer is complete") {
-  const std::string simulate = "fomoe simulate " + kTwoSites;
-  CHECK(run(simulate + " --within time=1h").exit_status == 0);
-  const Ran late = run(simulate + " --within time=10s --output -");
-  CHECK(late.exit_status == 3);
-  CHECK(late.err == "fomoe: the run takes longer than the limit (--within)\n");
-  CHECK(json::parse(late.out)["wall_clock_s"] > 10);
-  const std::string compare =
-      "fomoe compare " + kTwoSites + " --case strategy.method=ddp --case \"\" --within ";
-  const Ran one = run(compare + "time=100s");
-  CHECK(one.exit_status == 0);
-  CHECK(one.out.find("Outside --within: \"ddp\" takes longer than the limit.\n") != std::string::npos);
-  const Ran neither = run(compare + "time=10s");
-  CHECK(neither.exit_status == 3);
-  CHECK(neither.err == "fomoe: no case meets the limits of --within\n");
-  CHECK(run(simulate + " --within tim=1h").exit_status == 2);
 }

@@ -13,7 +13,8 @@ using nlohmann::json;
 
 // Qwen3-30B-A3B on 8 GPUs of 141 GB per site, each with a full replica: 26 B · 30.5e9 = 794 GB.
 const std::string kTooLarge =
-    "experiments/scenarios/four-regions.toml --set compute.sharded=1 --set compute.outer_state_on=device";
+    "experiments/scenarios/four-regions.toml --set compute.sharded=1 --set compute.outer_state_on=device "
+    "--set network_model.host=ideal";
 
 std::string out(const std::string& command) {
   const Ran ran = run_in(source_dir(), command);

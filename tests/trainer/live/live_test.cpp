@@ -347,9 +347,10 @@ TEST_CASE("a paced run sleeps for the scenario's times, sends the plan's bytes a
   for (const char* method : {"ddp", "fomoe", "streaming_diloco"}) {
     CAPTURE(std::string(method));
     const Folder folder;
-    std::vector<std::string> settings = {"workload.tokens=32768", "workload.global_batch_sequences=64",
-                                         "compute.step_time=30ms", "strategy.local_steps=4",
-                                         std::string("strategy.method=") + method};
+    std::vector<std::string> settings = {
+        "workload.tokens=32768",    "workload.global_batch_sequences=64",
+        "compute.step_time=30ms",   "strategy.local_steps=4",
+        "network_model.host=ideal", std::string("strategy.method=") + method};
     if (std::string(method) == "streaming_diloco") settings.push_back("strategy.fragments=2");
     const Ended ended = run(train(settings, {"--local", "--paced", "--output", folder / "run.json"}));
     CAPTURE(ended.said);
@@ -369,6 +370,7 @@ TEST_CASE("a paced run sleeps for the scenario's times, sends the plan's bytes a
     CHECK(rounds * measured["round"]["compute_s"].get<double>() < 8 * 0.030 + 0.3);
     CHECK(!measured.contains("quality"));
     CHECK(measured["run"]["paced"] == true);
+    CHECK(measured["run"]["connections"]["list"].size() >= 3);  // with three other sites
     CHECK(measured["run"]["id"].get<std::string>().size() == 16);
     CHECK(measured["run"]["scenario_toml"].get<std::string>().find("step_time = '30ms'") !=
           std::string::npos);

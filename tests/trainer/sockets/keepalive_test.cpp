@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/trainer/sockets/loopback.hpp"
+
 namespace {
 
 int option(int file, int level, int name) {
@@ -21,14 +23,9 @@ int option(int file, int level, int name) {
 
 TEST_CASE("keepalive is set on both ends of a connection, once, and on nothing else") {
   (void)fomoe::trainer::keep_connections_alive();  // of whatever this process has open
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(::listen(listener, 1) == 0);
-  REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  const int listener = fomoe::tests::listen_on_loopback(address);
   const int near = ::socket(AF_INET, SOCK_STREAM, 0);
   REQUIRE(::connect(near, reinterpret_cast<sockaddr*>(&address), length) == 0);
   const int far = ::accept(listener, nullptr, nullptr);

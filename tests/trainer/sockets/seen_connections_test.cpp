@@ -11,15 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/sockets/loopback.hpp"
+
 TEST_CASE("the kernel's facts of both ends of a connection, with the bytes that it carried") {
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(::listen(listener, 1) == 0);
-  REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  const int listener = fomoe::tests::listen_on_loopback(address);
   const int near = ::socket(AF_INET, SOCK_STREAM, 0);
   REQUIRE(::setsockopt(near, IPPROTO_TCP, TCP_CONGESTION, "reno", 4) == 0);
   REQUIRE(::connect(near, reinterpret_cast<sockaddr*>(&address), length) == 0);

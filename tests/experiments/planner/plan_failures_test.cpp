@@ -1,0 +1,33 @@
+// Tests `fomoe plan` with failures and with links that change.
+#include <doctest/doctest.h>
+
+#include "tests/experiments/planner/planned.hpp"
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+TEST_CASE("plan ranks by the median run with failures, and says what its screening leaves out") {
+  const Folder folder;
+  write_all(folder / "night.csv", "time,link,bandwidth,latency\n0s,uplink of *,50%,\n1h,uplink of *,100%,\n");
+  const std::string options =
+      " --vary strategy.method=diloco --vary strategy.local_steps=4,16 --vary strategy.collective=ring "
+      "--vary "
+      "strategy.payload_dtype=bf16";
+  const std::string failing = options + " --set failures.site_mtbf=600s --set failures.checkpoint_cost=20s";
+  const json healthy = answer(kFourSites + options), ranked = answer(kFourSites + failing);
+  const double time_s = ranked["frontier"][0]["simulated"]["wall_clock_s"];
+  CHECK(time_s > 1.02 * healthy["frontier"][0]["simulated"]["wall_clock_s"].get<double>());
+
+  const std::string trace = " --set platform.trace=" + (folder / "night.csv");
+  const Ran text = run_in(source_dir(), "fomoe plan " + kFourSites + failing + trace);
+  REQUIRE_MESSAGE(text.exit_status == 0, text.err);
+  CHECK(text.out.starts_with(
+      "The closed form, which chose the combinations that were simulated, leaves out link "
+      "rates that change over time (platform.trace).\nTimes, costs and limits are those of "
+      "the median run with failures.\n"));
+  const Ran sweep =
+      run_in(source_dir(), "fomoe sweep " + kFourSites + failing.substr(options.size()) + trace +
+                               " --engine closed-form --vary strategy.local_steps=4,16 --output -");
+  CHECK(sweep.err.find("the rows of a sweep leave out link rates that change over time (platform.trace) and "
+                       "failures of sites and links ([failures])") != std::string::npos);
+}

@@ -1,0 +1,79 @@
+// Tests of `fomoe plan` where published runs say what settings cost in loss.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace {
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+// 1e9 parameters, 20 tokens each, on four sites: 38,147 steps.
+const std::string kDense =
+    "tests/ideal/two-sites.toml --set model.dense_parameters=1e9 --set model.sequence_length=2048 --set "
+    "workload.tokens=20e9 "
+    "--set platform.sites=4 --set strategy.method=diloco ";
+const std::string kFew =
+    "--vary strategy.method=diloco,ddp,local_sgd --vary strategy.collective=ring --vary "
+    "strategy.payload_dtype=bf16 --vary "
+    "platform.sites=4 ";
+
+json plan(const std::string& options) {
+  const Ran ran = run_in(source_dir(), "fomoe plan " + options + " --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return json::parse(ran.out);
+}
+
+json simulated(const std::string& options) {
+  const Ran ran = run_in(source_dir(), "fomoe simulate " + options + " --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return json::parse(ran.out);
+}
+
+}  // namespace
+
+TEST_CASE("plan asks published runs by default: no covered K needs less time to equal loss than its choice") {
+  const std::string ks = "--vary strategy.local_steps=10,30,60,100,400 ";
+  const json found = plan(kDense + kFew + ks);
+  CHECK(found["basis"] == "published-equal-loss");
+  const json& choice = found["choice"];
+  CHECK(choice["loss"]["known"] == true);
+  CHECK(choice["rounds"].get<int>() >= 20);
+  for (const int k : {10, 30, 60, 100}) {
+    CAPTURE(k);
+    const json report =
+        simulated(kDense + "--set quality.model=published --set strategy.local_steps=" + std::to_string(k));
+    const json& ends = report["quality"]["to_equal_loss"]["wall_clock_s"];
+    const double to_equal_loss_s =
+        std::sqrt(ends["centre_low"].get<double>() * ends["centre_high"].get<double>());
+    CHECK(choice["value"].get<double>() <= to_equal_loss_s * 1.01);  // ties within 1 %
+  }
+  // The command repeats the model, so that its answer has the loss.
+  CHECK(choice["command"].get<std::string>().find("--set quality.model=published") != std::string::npos);
+  // Rows that no run covers come last, and need less for their run than the first row.
+  const std::size_t rows = found["ranking"].size(), riskier = found["riskier_rows"];
+  REQUIRE(riskier < rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const json& row = found["ranking"][i];
+    CHECK(row["loss"]["known"].get<bool>() == (i < rows - riskier));
+    if (i > 0 && i < rows - riskier) {
+      CHECK(row["value"].get<double>() * 1.01 >= choice["value"].get<double>());
+      const double probability = row["probability_that_first_needs_less"];
+      CHECK((probability > 0 && probability < 1));
+    }
+    if (i >= rows - riskier)
+      CHECK(row["simulated"]["wall_clock_s"].get<double>() <
+            choice["simulated"]["wall_clock_s"].get<double>());
+  }
+}
+
+TEST_CASE("plan: where published runs cover no candidate, the answer is that without a quality model") {
+  const json found = plan("tests/ideal/two-sites.toml --vary strategy.local_steps=16,64");
+  CHECK(found["basis"] == "quality-unknown");
+  CHECK(found["why_no_choice"] == "the scenario has no quality model ([quality])");
+  CHECK(found["recommended"]["command"].get<std::string>().find("quality") == std::string::npos);
+}
