@@ -56,9 +56,11 @@ SimulatedRun with_lost_work(const costmodel::Scenario& scenario, SimulatedRun ru
     throw InputError(scenario.strategy.quorum ? "strategy.quorum" : "failures.outages",
                      "sites that are absent from nearly all rounds",
                      "outages and a quorum with which all tokens can be trained", "policy = \"wait\"");
-  longest.report.attendance->added_rounds = longest.plan.rounds - rounds;
-  longest.report.notes.push_back("absent sites lost work: " + std::to_string(longest.plan.rounds - rounds) +
-                                 " rounds more than the " + std::to_string(rounds) +
+  const std::int64_t added = longest.plan.rounds - rounds;
+  longest.report.attendance->added_rounds = added;
+  longest.report.notes.push_back("absent sites lost work: " + std::to_string(added) +
+                                 (added == 1 ? " round" : " rounds") + " more than the " +
+                                 std::to_string(rounds) +
                                  " without absences train as many tokens as the scenario has");
   return longest;
 }
