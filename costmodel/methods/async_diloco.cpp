@@ -224,7 +224,8 @@ Plan plan(const Scenario& scenario) {
   const auto server = static_cast<NodeId>(plan.nodes.size());
   plan.nodes.push_back({NodeKind::server, 0, 0});
   std::vector<Pace> paces = own_paces(scenario).sites;
-  // Each round has a cycle of the fastest worker, also if shares of cycles would train what the last rounds do.
+  // Each round has a cycle of the fastest worker, also if shares of cycles would train what the last rounds
+  // do.
   Pace& fastest = *std::max_element(paces.begin(), paces.end(),
                                     [](const Pace& a, const Pace& b) { return a.cycles < b.cycles; });
   fastest.cycles = std::max(fastest.cycles, plan.rounds);

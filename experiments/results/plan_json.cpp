@@ -173,8 +173,7 @@ std::string plan_json(const Plan& plan, const std::vector<std::vector<std::int64
     round.ops.clear();
   }
   for (const PathRate& rate : plan.averaged_paths)
-    averaged.push_back(
-        written({{"from", rate.from}, {"to", rate.to}, {"bytes_per_s", rate.bytes_per_s}}));
+    averaged.push_back(written({{"from", rate.from}, {"to", rate.to}, {"bytes_per_s", rate.bytes_per_s}}));
   for (const std::string& note : plan.notes) notes.push_back(written(note));
   const std::vector<std::string> owners = placements(plan, executed);
   return "{\n  \"schema\": \"fomoe.plan/1\",\n  \"optimizer_steps\": " + std::to_string(plan.steps) +

@@ -31,10 +31,9 @@ class PlanReader {
       : path_(path), sites_(sites), json_(read_json_file(path, kPlan)) {}
 
   Plan read() {
-    const JsonObject top =
-        object(json_, "",
-               {"schema", "optimizer_steps", "nodes", "groups", "classes", "rounds", "averaged_paths",
-                "placements", "notes"});
+    const JsonObject top = object(json_, "",
+                                  {"schema", "optimizer_steps", "nodes", "groups", "classes", "rounds",
+                                   "averaged_paths", "placements", "notes"});
     read_nodes(top);
     read_groups(top);
     read_rounds(top);
@@ -361,8 +360,7 @@ class PlanReader {
       PathRate rate;
       rate.from = static_cast<int>(reader.count("from", 0, sites_ - 1));
       rate.to = static_cast<int>(reader.count("to", 0, sites_ - 1));
-      if (rate.from == rate.to)
-        reader.refuse_value("to", reader.at("to", ""), "another site than \"from\"");
+      if (rate.from == rate.to) reader.refuse_value("to", reader.at("to", ""), "another site than \"from\"");
       const std::string expected = "bytes per second, more than zero";
       rate.bytes_per_s = reader.number("bytes_per_s", expected);
       if (rate.bytes_per_s <= 0) reader.refuse_value("bytes_per_s", reader.at("bytes_per_s", ""), expected);
