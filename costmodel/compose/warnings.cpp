@@ -36,8 +36,7 @@ struct Limited {
 Limited most_limited(const platforms::Platform& platform, const NetworkModel& network) {
   Limited most;
   platforms::each_path(platform, [&](int a, int b, const platforms::Path& path) {
-    const double cap = flow_cap_bytes_per_s(network, path.latency_s + platform.path(b, a).latency_s,
-                                            path.connection_bytes_per_s);
+    const double cap = flow_cap_bytes_per_s(network, path.latency_s + platform.path(b, a).latency_s, path);
     const double share = cap / platform.route_bytes_per_s(a, b);
     if (share < most.share) most = {share, cap, a, b};
   });

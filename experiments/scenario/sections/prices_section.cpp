@@ -2,6 +2,7 @@
 
 #include "experiments/files/prices_file.hpp"
 #include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/sections/site_values.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 
 namespace fomoe::scenario {
@@ -37,7 +38,9 @@ costmodel::Prices given_prices(const TableReader& table, int sites) {
 
 }  // namespace
 
-std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform) {
+namespace {
+
+std::optional<costmodel::Prices> read_table(const Document& document, const platforms::Platform& platform) {
   const toml::table* section = find_table(document, "prices");
   if (section == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "prices", section);
@@ -50,7 +53,16 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
     if (table.has(key))
       table.refuse(key, fmt::format("both {} and file", key), "prices only in the price file");
   }
-  return read_price_file(table.file("file"), table.text("pricing"), platform);
+  return read_price_file(table.file("file"), pricing_of_sites(document, platform, table.text("pricing")),
+                         platform);
+}
+
+}  // namespace
+
+std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform) {
+  std::optional<costmodel::Prices> prices = read_table(document, platform);
+  set_prices_of_sites(document, platform, prices);
+  return prices;
 }
 
 void read_energy(const Document& document, costmodel::Scenario& scenario) {

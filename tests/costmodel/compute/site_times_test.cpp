@@ -118,7 +118,8 @@ TEST_CASE("memory and cost of sites that differ") {
   const RunReport report = closed_form(scenario);
   CHECK(report.sites[2].memory_bytes == Approx(memory_per_site(AtSite(scenario, 2)).total()));
 
-  scenario.prices = Prices{"USD", "", {{1, 0, 0, {}}, {2, 0, 0, {}}, {5, 0, 0, {}}}, {}};
+  scenario.prices =
+      Prices{"USD", "", {{{}, 1, 0, 0, {}, {}}, {{}, 2, 0, 0, {}, {}}, {{}, 5, 0, 0, {}, {}}}, {}};
   const RunReport priced = closed_form(scenario);
   CHECK(priced.cost->cost_total == Approx(priced.wall_clock_s * (2 * 1 + 1 * 2 + 4 * 5)).epsilon(1e-12));
 }

@@ -76,7 +76,7 @@ Scenario random_context() {
   gpus.activation_checkpointing = *rc::gen::arbitrary<bool>();
   gpus.outer_state_on = one_of({OuterStateOn::device, OuterStateOn::host});
   if (*rc::gen::arbitrary<bool>()) {
-    const SitePrices site{2.0 / 3600, 1600, 3e-8, {{1e12, 1e-10}, {platforms::kUnlimited, 5e-11}}};
+    const SitePrices site{{}, 2.0 / 3600, 1600, 3e-8, {{1e12, 1e-10}, {platforms::kUnlimited, 5e-11}}, {}};
     scenario.prices = Prices{"USD", "", std::vector<SitePrices>(8, site), {}};  // at most eight sites
     scenario.power = GpuPower{700, 0.2, 1.2};
   }
