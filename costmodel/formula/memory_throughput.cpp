@@ -25,7 +25,7 @@ MemoryThroughput memory_throughput(Scenario scenario, int expert_overlap) {
   point.micro_batch_sequences = *largest;
   if (*largest == 0) return point;
   const SiteGpus& gpus = scenario.gpus;
-  const std::int64_t replicas = gpus.count / (gpus.tensor_parallel * gpus.pipeline_parallel);
+  const std::int64_t replicas = gpus.count / gpus.gpus_per_replica();
   point.global_batch_sequences = scenario.sites() * replicas * *largest;
   scenario.gpus.micro_batch_sequences = *largest;
   scenario.workload.global_batch_sequences = point.global_batch_sequences;

@@ -52,7 +52,7 @@ Region region(const Scenario& scenario, const RunReport& report) {
                                                                                : Region::placement_collapse;
   }
   const double memory_bytes = scenario.gpus.gpu_memory_bytes;
-  const bool constrained = memory_bytes > 0 ? counts_of(scenario).sites.front().bytes_per_gpu > memory_bytes
+  const bool constrained = memory_bytes > 0 ? counts_of(scenario).sites.front().need_of_gpu.needed > memory_bytes
                                             : 2 * effective_overlap(scenario) > scenario.sites();
   return constrained ? Region::memory_constrained : Region::sweet_spot;
 }

@@ -102,7 +102,10 @@ std::string memory_lines(const Scenario& of_all_sites) {
                                     {"gradients", memory.gradients},
                                     {"outer state", memory.outer_state},
                                     {"gathered weights", memory.gathered_weights},
-                                    {"activations", memory.activations}}) {
+                                    {"activations", memory.activations},
+                                    {"the fullest moment", memory.at_peak},
+                                    {"buffers", memory.buffers},
+                                    {"workspaces", memory.workspaces}}) {
     if (bytes == 0) continue;
     names += fmt::format("{}{}", names.empty() ? "" : " + ", name);
     numbers += fmt::format("{}{}", numbers.empty() ? "" : " + ", human_bytes(bytes));
