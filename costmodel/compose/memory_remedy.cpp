@@ -22,9 +22,7 @@ struct Step {
   std::function<void(SiteGpus&)> apply;
 };
 
-double gpu_bytes(const Scenario& scenario) {
-  return counts_of(scenario).sites.front().need_of_gpu.needed;
-}
+double gpu_bytes(const Scenario& scenario) { return counts_of(scenario).sites.front().need_of_gpu.needed; }
 
 /// Bytes of the fullest GPU with the steps applied; empty if the scenario is invalid with them.
 std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>& steps) {

@@ -33,9 +33,8 @@ SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& c
     step.adds_communication = !together;
     if (recomputes(profile)) step.repeated = 0;
     if (!together)
-      step.optimizer_division =
-          (model.shards_all_gpus ? 1.0 : sharded_degrees(model, SiteLoad{}).dense) * gpus.tensor_parallel *
-          gpus.pipeline_parallel;
+      step.optimizer_division = (model.shards_all_gpus ? 1.0 : sharded_degrees(model, SiteLoad{}).dense) *
+                                gpus.tensor_parallel * gpus.pipeline_parallel;
   }
   return step;
 }

@@ -40,9 +40,9 @@ struct SiteGpus {
   int context_parallel = 1;
   int expert_parallel = 1;
   int pipeline_parallel = 1;
-  int virtual_stages = 1;                         // parts of a stage's layers in an interleaved pipeline
-  std::optional<int> expert_tensor_parallel;      // empty: the stack's, see experts_tensor()
-  std::optional<bool> sequence_parallel;          // empty: with tensor parallelism
+  int virtual_stages = 1;  // parts of a stage's layers in an interleaved pipeline
+  std::optional<int> expert_tensor_parallel = std::nullopt;  // empty: the stack's, see experts_tensor()
+  std::optional<bool> sequence_parallel = std::nullopt;      // empty: with tensor parallelism
   ContextExchange context_exchange = ContextExchange::ring;
   double intra_site_bytes_per_s = 0;  // bandwidth of one GPU, each way; 0: not given
   double gpu_memory_bytes = 0;        // memory of one GPU that programs can use; 0: not given
@@ -55,8 +55,8 @@ struct SiteGpus {
   SelectiveCheckpointing selective_checkpointing = SelectiveCheckpointing::none;
   OuterStateOn outer_state_on = OuterStateOn::device;
   Stack stack = Stack::fomoe;
-  std::optional<Logits> logits;               // empty: the stack's
-  std::optional<StateDtype> gradient_dtype;   // empty: the stack's
+  std::optional<Logits> logits = std::nullopt;              // empty: the stack's
+  std::optional<StateDtype> gradient_dtype = std::nullopt;  // empty: the stack's
   StateDtype moment_dtype = StateDtype::fp32;
 
   [[nodiscard]] int data_parallel() const {
@@ -76,8 +76,8 @@ struct SiteGpus {
   [[nodiscard]] int experts_divided() const { return expert_parallel * experts_tensor(); }
   /// By how much more the optimiser's work on experts is divided than that on other parameters.
   [[nodiscard]] double expert_division() const {
-    return std::max(1.0, static_cast<double>(experts_divided()) /
-                             (tensor_parallel * sharded * context_parallel));
+    return std::max(1.0,
+                    static_cast<double>(experts_divided()) / (tensor_parallel * sharded * context_parallel));
   }
   /// By how many GPUs the activations are divided that tensor parallelism alone leaves whole.
   [[nodiscard]] int sequence_divided() const {

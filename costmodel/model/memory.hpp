@@ -32,9 +32,9 @@ struct MemoryBytes {
   double cached = 0;  // in what the allocator reserves, not in what it has allocated
 
   static constexpr double MemoryBytes::*kMembers[] = {
-      &MemoryBytes::weights,     &MemoryBytes::master_weights,   &MemoryBytes::moments,
-      &MemoryBytes::gradients,   &MemoryBytes::outer_state,      &MemoryBytes::gathered_weights,
-      &MemoryBytes::activations, &MemoryBytes::at_peak,          &MemoryBytes::buffers,
+      &MemoryBytes::weights,     &MemoryBytes::master_weights, &MemoryBytes::moments,
+      &MemoryBytes::gradients,   &MemoryBytes::outer_state,    &MemoryBytes::gathered_weights,
+      &MemoryBytes::activations, &MemoryBytes::at_peak,        &MemoryBytes::buffers,
       &MemoryBytes::workspaces,  &MemoryBytes::cached};
   /// Allocated bytes at the fullest moment.
   [[nodiscard]] double total() const {

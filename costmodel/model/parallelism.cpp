@@ -44,14 +44,13 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
   const double micro_batches =
       one ? 1.0 : std::max(1.0, rank_sequences / std::max(model.micro_batch_sequences, 1.0));
   const StageParameters held = stage_parameters(model, load, 0);
-  const double gathered_s = s_per_byte * 2.0 *
-                            (gathered_share(sharded.dense) * held.dense +
-                             gathered_share(sharded.experts) * held.experts);
+  const double gathered_s =
+      s_per_byte * 2.0 *
+      (gathered_share(sharded.dense) * held.dense + gathered_share(sharded.experts) * held.experts);
   const double token_s = s_per_byte * 2.0 * model.sequence_length * rank_sequences / context;
   const double activations_s = token_s * model.d_model;
-  const double passes = 4.0 + (gpus.activation_checkpointing
-                                   ? 2.0 / static_cast<double>(gpus.checkpoint_every)
-                                   : 0.0);
+  const double passes =
+      4.0 + (gpus.activation_checkpointing ? 2.0 / static_cast<double>(gpus.checkpoint_every) : 0.0);
 
   IntraSiteSeconds seconds;
   const double copies_of_experts = load.gpus / (gpus.experts_divided() * stages);

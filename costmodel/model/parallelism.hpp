@@ -58,10 +58,10 @@ struct IntraSiteSeconds {
 };
 
 /// GPUs of a site among which ZeRO divides the dense parameters and the experts of a GPU. fsdp shards among
-/// all GPUs that the other degrees leave. Context-parallel GPUs have the same parameters and shard them too, with
-/// Megatron-LM and torchtitan or if `sharded` GPUs do.
-/// The experts are already divided among e·t_e of the Z_d·t GPUs that share the dense parameters, so that
-/// max(1, Z_d·t / (e·t_e)) of them share a part of the experts.
+/// all GPUs that the other degrees leave. Context-parallel GPUs have the same parameters and shard them too,
+/// with Megatron-LM and torchtitan or if `sharded` GPUs do. The experts are already divided among e·t_e of
+/// the Z_d·t GPUs that share the dense parameters, so that max(1, Z_d·t / (e·t_e)) of them share a part of
+/// the experts.
 struct ShardedDegrees {
   double dense, experts;
 };
@@ -78,8 +78,8 @@ inline double gradient_factor(double sharded, double replicas) {
 /// R_d = N/(t·p) GPUs have the same dense parameters, and R_e = N/(e·t_e·p) the same experts. D and X are the
 /// dense and expert parameters of a GPU. T is the number of tokens of a GPU in a step, in m micro-batches.
 /// The model has L layers, of which L_moe have experts, k experts per token, and the width d (d_model). The
-/// queries, keys, values and outputs of all heads have the widths Q, K, V and O. b is the fabric bandwidth of one GPU in bytes/s. An
-/// element has 2 B.
+/// queries, keys, values and outputs of all heads have the widths Q, K, V and O. b is the fabric bandwidth of
+/// one GPU in bytes/s. An element has 2 B.
 ///   gradients        2·[f(Z_d, R_d/Z_d)·D + f(Z_e, R_e/Z_e)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
 ///   updated weights  2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b                              ZeRO 1 and 2
 ///   weight gathers   m · 2 · 2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b, once forward and once backward   ZeRO 3

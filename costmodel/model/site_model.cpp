@@ -135,8 +135,7 @@ SiteModel site_model(const Scenario& scenario) {
   count_activations(shape, scenario.gpus.expert_parallel == 1 && !experts_elsewhere, model);
   model.stack_shape = stack_shape(shape, scenario.strategy.skip_token || experts_elsewhere);
   model.key_value_elements = model.stack_shape.keys + model.stack_shape.values;
-  model.attention_elements =
-      model.key_value_elements + model.stack_shape.queries + model.stack_shape.output;
+  model.attention_elements = model.key_value_elements + model.stack_shape.queries + model.stack_shape.output;
   return model;
 }
 
@@ -163,8 +162,8 @@ namespace {
 void check_stack(const SiteGpus& gpus) {
   const auto refuse_with = [&](const char* key, const char* got, const std::string& expected,
                                const std::string& example) {
-    throw InputError(std::string("compute.") + key, std::string(got) + " with stack = \"" +
-                         to_string(gpus.stack) + '"', expected, example);
+    throw InputError(std::string("compute.") + key,
+                     std::string(got) + " with stack = \"" + to_string(gpus.stack) + '"', expected, example);
   };
   std::vector<Logits> known = {Logits::fp32_whole};
   if (gpus.stack == Stack::fomoe) known = {Logits::chunked};

@@ -30,7 +30,7 @@ struct SiteModel {
   /// Micro-batches of a step if each site is a pipeline stage, and 0 otherwise.
   double pipeline_micro_batches = 0;
   bool one_forward_one_backward = false;  // 1F1B instead of GPipe
-  StackShape stack_shape;  // for the memory of other frameworks than fomoe-train
+  StackShape stack_shape;                 // for the memory of other frameworks than fomoe-train
   // Activation bytes that fomoe-train's forward pass keeps: see activations.hpp.
   double dense_layer_bytes_per_token = 0, moe_layer_bytes_per_token = 0;
   double bytes_per_token_and_expert = 0;

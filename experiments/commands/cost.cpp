@@ -88,9 +88,9 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.flops = costmodel::flops_per_token(
       scenario.model, costmodel::local_experts(scenario), scenario.strategy.skip_token,
       paper_accounting ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
-  cost.recomputed_flops = costmodel::kForwardShare * cost.flops.total() *
-                          costmodel::repeated_share(scenario.gpus, cost.flops,
-                                                    costmodel::unembedding_flops(scenario.model));
+  cost.recomputed_flops =
+      costmodel::kForwardShare * cost.flops.total() *
+      costmodel::repeated_share(scenario.gpus, cost.flops, costmodel::unembedding_flops(scenario.model));
   const costmodel::Counts counts = costmodel::counts_of(scenario);
   const costmodel::SiteModel& model = counts.at(site).model;
   const costmodel::SiteLoad& load = counts.at(site).load;
@@ -122,10 +122,15 @@ scenario::Json to_json(const costmodel::MemoryBytes& memory) {
 }
 
 scenario::Json to_json(const costmodel::IntraSiteSeconds& seconds) {
-  return {{"gradients_s", seconds.gradients},           {"updated_weights_s", seconds.updated_weights},
-          {"weight_gathers_s", seconds.weight_gathers}, {"tensor_parallel_s", seconds.tensor},
-          {"context_parallel_s", seconds.context},      {"expert_parallel_s", seconds.expert},        {"stage_transfers_s", seconds.stages},
-          {"pipeline_bubble_s", seconds.bubble},        {"total_s", seconds.total()}};
+  return {{"gradients_s", seconds.gradients},
+          {"updated_weights_s", seconds.updated_weights},
+          {"weight_gathers_s", seconds.weight_gathers},
+          {"tensor_parallel_s", seconds.tensor},
+          {"context_parallel_s", seconds.context},
+          {"expert_parallel_s", seconds.expert},
+          {"stage_transfers_s", seconds.stages},
+          {"pipeline_bubble_s", seconds.bubble},
+          {"total_s", seconds.total()}};
 }
 
 std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario,
@@ -158,7 +163,8 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario,
       {"memory_bytes_per_gpu", cost.memory_per_gpu.total()},
       {"needed_bytes_per_gpu", cost.need.needed},
       {"reserved_bytes_per_gpu", scenario::Json::array({cost.need.reserved.low, cost.need.reserved.high})},
-      {"outside_allocator_bytes_per_gpu", scenario::Json::array({cost.need.outside.low, cost.need.outside.high})},
+      {"outside_allocator_bytes_per_gpu",
+       scenario::Json::array({cost.need.outside.low, cost.need.outside.high})},
       {"host_memory_bytes_per_site", cost.host_bytes},
       {"memory", to_json(cost.memory_per_gpu)},
       {"memory_per_site", to_json(cost.memory_per_site)},
@@ -219,11 +225,11 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                              {"reserved by the allocator", range(cost.need.reserved)},
                              {"outside the allocator", range(cost.need.outside)}});
   const std::vector<Row> more = {{"host memory per site", human_bytes(cost.host_bytes)},
-                           {"sent per site per round", human_bytes(cost.sent.total())},
-                           {"  dense", human_bytes(cost.sent.dense)},
-                           {"  expert sync", human_bytes(cost.sent.expert_sync)},
-                           {"  migration", human_bytes(cost.sent.migration)},
-                           {"  activations", human_bytes(cost.sent.activations)}};
+                                 {"sent per site per round", human_bytes(cost.sent.total())},
+                                 {"  dense", human_bytes(cost.sent.dense)},
+                                 {"  expert sync", human_bytes(cost.sent.expert_sync)},
+                                 {"  migration", human_bytes(cost.sent.migration)},
+                                 {"  activations", human_bytes(cost.sent.activations)}};
   rows.push_back(more.front());
   if (cost.largest_micro_batch)
     rows.push_back({"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"});

@@ -13,7 +13,7 @@ namespace fomoe::scenario {
 struct Accelerator {
   std::string name;                          // "H100-SXM"
   std::map<std::string, double> peak_flops;  // FLOP/s of dense matrix products, by number format
-  double memory_bytes = 0;         // of the datasheet
+  double memory_bytes = 0;                   // of the datasheet
   /// What CUDA tells programs that the device has (total_memory); empty: not found.
   std::optional<double> usable_memory_bytes;
   std::string usable_source;

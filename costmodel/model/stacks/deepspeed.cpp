@@ -8,7 +8,7 @@ namespace fomoe::costmodel {
 
 WorkingBytes deepspeed_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
                              int stage) {
-    const StackShape& shape = model.stack_shape;
+  const StackShape& shape = model.stack_shape;
   const double tokens = tokens_of_pass(model, micro_batch_sequences), d = model.d_model;
   const StageLayers here = layers_of_stage(model, load, stage);
   const StageParameters held = parameters_in_memory(model, load, stage);
@@ -22,10 +22,11 @@ WorkingBytes deepspeed_bytes(const SiteModel& model, const SiteLoad& load, doubl
   const auto layer = [&](bool moe) {
     const double width = (moe ? shape.moe : shape.dense).width +
                          (moe ? model.expert_padding * load.executed_experts * shape.d_expert : 0);
-    return tokens * ((kSingleBytes + 2 * kHalfBytes) * shape.norms * d +
-                     kHalfBytes * (shape.queries + 2 * shape.output + shape.keys + 2 * shape.values +
-                              (shape.matrices + 1) * width + shape.other_elements) +
-                     kSingleBytes * shape.heads + kHalfBytes * shape.latent_elements) /
+    return tokens *
+           ((kSingleBytes + 2 * kHalfBytes) * shape.norms * d +
+            kHalfBytes * (shape.queries + 2 * shape.output + shape.keys + 2 * shape.values +
+                          (shape.matrices + 1) * width + shape.other_elements) +
+            kSingleBytes * shape.heads + kHalfBytes * shape.latent_elements) /
            model.gpus.tensor_parallel;
   };
   const double all = here.dense * layer(false) + here.moe * layer(true);
@@ -37,7 +38,8 @@ WorkingBytes deepspeed_bytes(const SiteModel& model, const SiteLoad& load, doubl
     recomputed = std::max(here.dense > 0 ? layer(false) : 0, here.moe > 0 ? layer(true) : 0);
   }
   // 32-bit logits, their shifted copy, the softmax and its gradient.
-  const double logits = here.last ? 4 * kSingleBytes * tokens * shape.vocabulary / model.gpus.tensor_parallel : 0;
+  const double logits =
+      here.last ? 4 * kSingleBytes * tokens * shape.vocabulary / model.gpus.tensor_parallel : 0;
   bytes.at_peak = std::max(logits, recomputed);
   return bytes;
 }

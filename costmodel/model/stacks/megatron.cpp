@@ -22,7 +22,6 @@ namespace fomoe::costmodel {
 
 namespace {
 
-
 struct MegatronLayers {
   const SiteModel& model;
   const SiteLoad& load;
@@ -36,17 +35,18 @@ struct MegatronLayers {
   [[nodiscard]] double kept(bool moe) const {
     const StackShape& shape = model.stack_shape;
     const double d = model.d_model;
-    const bool exchanged = model.gpus.context_parallel > 1 &&
-                           model.gpus.context_exchange == ContextExchange::all_to_all;
+    const bool exchanged =
+        model.gpus.context_parallel > 1 && model.gpus.context_exchange == ContextExchange::all_to_all;
     double divided = kHalfBytes * (shape.queries + shape.keys + shape.values +
-                              shape.output * (exchanged ? 2 : 1) + shape.other_elements);
+                                   shape.output * (exchanged ? 2 : 1) + shape.other_elements);
     // Attention that is computed again does not keep the logarithm of the softmax's sum.
     if (model.gpus.selective_checkpointing != SelectiveCheckpointing::attention)
       divided += kSingleBytes * shape.heads;
     divided += kHalfBytes * shape.matrices * (moe ? shape.moe : shape.dense).width;
     if (moe) {
-      divided += kHalfBytes * experts() * (d * model.gpus.experts_tensor() + shape.matrices * shape.d_expert) +
-                 2 * kSingleBytes * shape.router_scores;
+      divided +=
+          kHalfBytes * experts() * (d * model.gpus.experts_tensor() + shape.matrices * shape.d_expert) +
+          2 * kSingleBytes * shape.router_scores;
     }
     return tokens * ((kHalfBytes * 2 * shape.norms * d + kHalfBytes * shape.latent_elements) / sequence() +
                      divided / tensor());
@@ -58,7 +58,8 @@ struct MegatronLayers {
     const StackShape& shape = model.stack_shape;
     const double width = (moe ? shape.moe : shape.dense).width + (moe ? experts() * shape.d_expert : 0);
     const double rows = moe ? experts() * model.d_model * model.gpus.experts_tensor() / tensor() : 0;
-    return kHalfBytes * tokens * ((shape.matrices - 1) * width / tensor() + rows + model.d_model / sequence());
+    return kHalfBytes * tokens *
+           ((shape.matrices - 1) * width / tensor() + rows + model.d_model / sequence());
   }
 
   /// The loss and the backward pass of the unembedding (TE triton/cross_entropy.py, M
@@ -70,7 +71,8 @@ struct MegatronLayers {
     const double back = kHalfBytes * tokens * d * (s > 1 ? 1 + 1 / s : 1);
     const Logits form = model.gpus.logits.value_or(Logits::fp32_whole);
     if (form == Logits::bf16_fused) return norm + kHalfBytes * logits + back;
-    const double copies = form == Logits::fp32_fused ? 2 * kSingleBytes + kHalfBytes : kSingleBytes + kHalfBytes;
+    const double copies =
+        form == Logits::fp32_fused ? 2 * kSingleBytes + kHalfBytes : kSingleBytes + kHalfBytes;
     return norm + std::max(copies * logits, kHalfBytes * logits + back);
   }
 };

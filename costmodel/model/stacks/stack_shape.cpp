@@ -106,14 +106,13 @@ StackShape stack_shape(const ModelShape& shape, bool router_is_dense) {
   stack.moe.width = real(shared_width(shape));
   add_feed_forward(real(shape.d_ffn) * (with_block > 0 ? 1 : 0), {.in_moe = false}, stack, d);
   add_feed_forward(stack.moe.width, {.in_dense = false}, stack, d);
-  if (shape.experts > 0)
-    add_feed_forward(stack.d_expert, {.in_dense = false, .of_expert = true}, stack, d);
+  if (shape.experts > 0) add_feed_forward(stack.d_expert, {.in_dense = false, .of_expert = true}, stack, d);
 
   // Attention, biases and what belongs to no kind of layer count the mean over all layers.
-  const double latents = shape.latent ? real(attention_layers(shape)) * d *
-                                            real(shape.latent->query_rank + shape.latent->kv_rank +
-                                                 shape.latent->rope_dim)
-                                      : 0;
+  const double latents =
+      shape.latent ? real(attention_layers(shape)) * d *
+                         real(shape.latent->query_rank + shape.latent->kv_rank + shape.latent->rope_dim)
+                   : 0;
   const double blocks = real(dense_ffn_layers(shape)) * stack.matrices * d * real(shape.d_ffn),
                shared = real(moe_layers(shape)) * stack.matrices * d * stack.moe.width;
   const double of_all =

@@ -33,10 +33,9 @@ StageParameters parameters_in_memory(const SiteModel& model, const SiteLoad& loa
   const double table = padded_vocabulary(model) * model.d_model / tensor;
   const double tables =
       (layers.first ? table : 0) + (layers.last && !(layers.first && shape.tied) ? table : 0);
-  StageParameters held{
-      layers.dense * of(shape.dense) + layers.moe * of(shape.moe) + tables +
-          (layers.last ? shape.outer_norm_parameters : 0),
-      0};
+  StageParameters held{layers.dense * of(shape.dense) + layers.moe * of(shape.moe) + tables +
+                           (layers.last ? shape.outer_norm_parameters : 0),
+                       0};
   if (model.moe_layers > 0) {
     const double share_of_layers = layers.moe / model.moe_layers;
     // The site holds this share of the experts, and of the router unless it has the whole one.
@@ -62,9 +61,9 @@ ByteRange outside_allocator(const SiteModel& model, const SiteLoad& load) {
   if (gpus.stack == Stack::fomoe) return {};
   constexpr double kContext = 0.3 * 0x1p30, kOfTwo = 544e6, kOfMore = 688e6;
   double buffers = 0;
-  for (const double size : {load.gpus / gpus.gpus_per_replica(), 1.0 * gpus.tensor_parallel,
-                            1.0 * gpus.context_parallel, 1.0 * gpus.pipeline_parallel,
-                            1.0 * gpus.expert_parallel})
+  for (const double size :
+       {load.gpus / gpus.gpus_per_replica(), 1.0 * gpus.tensor_parallel, 1.0 * gpus.context_parallel,
+        1.0 * gpus.pipeline_parallel, 1.0 * gpus.expert_parallel})
     if (size > 1) buffers += size > 2 ? kOfMore : kOfTwo;
   return {kContext + buffers / 2, kContext + 2 * buffers};
 }

@@ -1,7 +1,8 @@
 // torchtitan: FSDP2, whose 32-bit weights are gathered as 16-bit copies for one layer at a time.
 //
 // Measured runs have reserved memory only; the model is 4 % off them in the median, and up to 11 % too low
-// with tensor parallelism. All of them are dense: layers with experts count their active experts as one block.
+// with tensor parallelism. All of them are dense: layers with experts count their active experts as one
+// block.
 #include <algorithm>
 
 #include "costmodel/model/stacks/stacks.hpp"
@@ -9,7 +10,6 @@
 namespace fomoe::costmodel {
 
 namespace {
-
 
 struct TorchtitanLayers {
   const SiteModel& model;
@@ -26,8 +26,7 @@ struct TorchtitanLayers {
   /// Parameters of a layer on a GPU, gathered.
   [[nodiscard]] double parameters(bool moe) const {
     const LayerKind& kind = moe ? model.stack_shape.moe : model.stack_shape.dense;
-    const double experts =
-        moe ? load.experts / (model.moe_layers * model.gpus.experts_divided()) : 0;
+    const double experts = moe ? load.experts / (model.moe_layers * model.gpus.experts_divided()) : 0;
     return kind.divided_parameters / tensor() + kind.whole_parameters + experts;
   }
 
@@ -40,9 +39,10 @@ struct TorchtitanLayers {
     const double d = model.d_model, a = shape.output;
     const double divided = kSingleBytes * (shape.queries + shape.keys + shape.heads) +
                            kHalfBytes * (shape.queries + 3 * a + shape.keys + shape.values +
-                                    (shape.matrices + 1) * width(moe) + shape.other_elements);
+                                         (shape.matrices + 1) * width(moe) + shape.other_elements);
     return (kSingleBytes + 2 * kHalfBytes) * shape.norms * d / sequence() + divided / tensor() +
-           kHalfBytes * 2 * d / sequence() + (sequence() > 1 ? kHalfBytes * 2 * d : 0) + kHalfBytes * shape.latent_elements;
+           kHalfBytes * 2 * d / sequence() + (sequence() > 1 ? kHalfBytes * 2 * d : 0) +
+           kHalfBytes * shape.latent_elements;
   }
 
   /// Bytes of a token that a layer keeps until its backward pass.
@@ -74,11 +74,10 @@ WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, doub
   WorkingBytes bytes;
   bytes.workspaces = kCublasWorkspaces;
   // Copies of the unembedding, and of the last layer, which is not divided again after the forward pass.
-  const double gathered_layer = std::max(here.dense > 0 ? layer.parameters(false) : 0,
-                                         here.moe > 0 ? layer.parameters(true) : 0);
+  const double gathered_layer =
+      std::max(here.dense > 0 ? layer.parameters(false) : 0, here.moe > 0 ? layer.parameters(true) : 0);
   if (gathers) bytes.gathered = kHalfBytes * ((here.last ? table : 0) + gathered_layer);
-  bytes.activations =
-      tokens * (here.dense * layer.kept(false) + here.moe * layer.kept(true));
+  bytes.activations = tokens * (here.dense * layer.kept(false) + here.moe * layer.kept(true));
   const double logits = tokens * model.stack_shape.vocabulary / tensor;
   const bool whole_logits = model.gpus.logits.value_or(Logits::fp32_whole) == Logits::fp32_whole;
   double at_loss = 0;
@@ -86,13 +85,15 @@ WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, doub
     // 32-bit softmax, its gradient and that of the logits; with tensor parallelism an exponential in addition
     // (P distributed/tensor/parallel/loss.py). Compiled: 16-bit logits and their gradient.
     const double copies = whole_logits ? (tensor > 1 ? 4 : 3) * kSingleBytes : 2 * kHalfBytes;
-    at_loss = copies * logits + tokens * model.d_model * ((kSingleBytes + 3 * kHalfBytes) / layer.sequence() +
-                                                          (layer.sequence() > 1 ? kHalfBytes : 0));
+    at_loss = copies * logits + tokens * model.d_model *
+                                    ((kSingleBytes + 3 * kHalfBytes) / layer.sequence() +
+                                     (layer.sequence() > 1 ? kHalfBytes : 0));
   }
   // First layer of the backward pass: recomputed; its gathered successor, 16-bit gradients of it and of a
   // table, and the 32-bit input of the reduction.
   const double at_layer = tokens * layer.whole(here.moe > 0) +
-                          kHalfBytes * (2 * gathered_layer + (here.last ? table : 0)) + kSingleBytes * gathered_layer;
+                          kHalfBytes * (2 * gathered_layer + (here.last ? table : 0)) +
+                          kSingleBytes * gathered_layer;
   // Last: all gradients, and those of the tables in 16 and in 32 bits.
   const double tables = (here.first ? table : 0) + (here.last ? table : 0);
   const double at_end = gradients + (kHalfBytes + kSingleBytes) * tables - bytes.activations;
