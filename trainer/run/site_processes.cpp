@@ -23,7 +23,8 @@ std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool pa
     if (!paced && !whole_model) {
       throw UsageError(
           "compute.gpus_per_site: got " + std::to_string(gpus.count) +
-          " GPUs that divide the model (tensor_parallel, context_parallel, expert_parallel or pipeline_parallel); "
+          " GPUs that divide the model (tensor_parallel, context_parallel, expert_parallel or "
+          "pipeline_parallel); "
           "expected data parallelism alone, since fomoe-train keeps the whole model of a site on each of its "
           "GPUs; for example --set compute.tensor_parallel=1");
     }
