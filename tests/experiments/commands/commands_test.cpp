@@ -310,6 +310,7 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key == "strategy.straggler_timeout"   ? " --set strategy.quorum=1"
         : key == "model.d_ffn"                  ? " --set model.experts=0 --set strategy.method=diloco"
         : key == "quality.interpolate"          ? " --set quality.model=paper-table"
+        : key == "quality.mixtures"             ? " --set quality.model=published"
         : key == "compute.checkpoint_every"     ? " --set compute.activation_checkpointing=true"
         : key == "compute.virtual_stages"       ? " --set compute.pipeline_parallel=2"
         : key == "compute.logits" || key == "compute.selective_checkpointing"

@@ -94,9 +94,8 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
        ":18: traffic.checkpoint_rounds: got checkpoint_rounds without checkpoint_site; expected "
        "checkpoint_rounds only together with checkpoint_site; for example checkpoint_rounds = 100"},
       {"", "[quality]\nmodel = \"oracle\"\n", "",
-       ":18: quality.model: got \"oracle\"; expected one of \"paper-table\", \"diloco-scaling-law\"; for "
-       "example model = "
-       "\"paper-table\""},
+       ":18: quality.model: got \"oracle\"; expected one of \"published\", \"paper-table\", "
+       "\"diloco-scaling-law\"; for example model = \"published\""},
       {"", "[quality]\nmodel = \"paper-table\"\nfile = \"t.csv\"\n", "",
        ":19: quality.file: got both file and model; expected only one of them; for example file = "
        "\"../data/paper_exp1.csv\""},
@@ -180,9 +179,7 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
        "fomoe: --case: got none; expected at least one; for example --case strategy.method=ddp"},
       {"fomoe list metods",
        "fomoe: fomoe list: got \"metods\"; expected one of methods, models, keys, platforms, accelerators, "
-       "profiles; "
-       "for example "
-       "fomoe list methods; did you mean methods?"},
+       "profiles, quality; for example fomoe list methods; did you mean methods?"},
   };
   const Folder folder;
   write_all(folder / "s.toml", kGood);
