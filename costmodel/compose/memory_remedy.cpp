@@ -5,8 +5,8 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"

@@ -5,7 +5,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "platforms/each_path.hpp"
 
 namespace fomoe::costmodel {

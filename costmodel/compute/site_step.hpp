@@ -2,8 +2,8 @@
 // plans and sweeps.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
 
 namespace fomoe::costmodel {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/plan/site_shares.hpp"
 

@@ -6,7 +6,7 @@
 
 namespace fomoe::costmodel {
 
-/// Whose memory layout a GPU has (costmodel/model/stacks). Bytes of a parameter: weights + master weights +
+/// Whose memory layout a GPU has (costmodel/counts). Bytes of a parameter: weights + master weights +
 /// gradients + moments of AdamW.
 ///   fomoe       fomoe-train: 2 + 4 + 4 + 8
 ///   megatron    Megatron-LM with TransformerEngine: 2 + 4 + 4 + 8

@@ -1,5 +1,5 @@
 // Activation memory of fomoe-train: bytes that the forward pass keeps for the backward pass. That of other
-// frameworks is in stacks/.
+// frameworks is in costmodel/counts.
 //
 // The count follows Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models"
 // (arXiv 2205.05198, section 4). In that paper, a is the number of attention heads, s the sequence length, b

@@ -8,7 +8,6 @@
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/activations.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/residency.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -93,6 +92,21 @@ double gradient_bytes_of_one_pass(const Scenario& scenario) {
 }
 
 }  // namespace
+
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer) {
+  if (!has_axis(method, "outer_optimizer")) return method.outer_bytes_per_parameter;
+  switch (optimizer) {
+    case OuterOptimizer::nesterov:
+      return 4 + 4;
+    case OuterOptimizer::adam:
+    case OuterOptimizer::yogi:
+      return 4 + 4 + 4;
+    case OuterOptimizer::average:
+    case OuterOptimizer::local_adamw:
+      return 0;
+  }
+  return 0;
+}
 
 SiteModel site_model(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;

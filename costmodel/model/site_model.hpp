@@ -2,7 +2,7 @@
 // the same in every row of a sweep; SiteLoad varies by row.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/stacks/stack_shape.hpp"
+#include "costmodel/model/stack_shape.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
@@ -37,6 +37,13 @@ struct SiteModel {
   double outer_norm_bytes_per_token = 0, logit_bytes_per_token = 0;
 };
 SiteModel site_model(const Scenario& scenario);
+
+struct Method;
+
+/// Bytes per parameter of outer optimiser state. If the scenario cannot choose the outer optimiser, this is
+/// the method's own value. Otherwise it is the fp32 state of `optimizer`: the parameters before the round
+/// (anchor), the outer momentum and, for Adam and Yogi, a second moment. Averaging keeps no state.
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
 /// Sets the rates of the GPUs, which affect times but neither counts nor memory.
 void set_rates(SiteModel& model, const SiteGpus& gpus);

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"

@@ -7,11 +7,11 @@
 #include <random>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/outcome.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/check.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/timeline/report_assembly.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/memory_of.hpp"

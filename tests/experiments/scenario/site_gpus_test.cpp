@@ -75,13 +75,15 @@ TEST_CASE("expert parallelism multiplies no GPUs; what counted it otherwise is r
 
 TEST_CASE("16 GPUs that share matrices, experts and the state of the optimiser") {
   const costmodel::Scenario s =
-      read(kOther + "gpus_per_site = 16\nsharded = 8\ntensor_parallel = 2\nexpert_parallel = 8\n"
-                    "stack = \"megatron\"\n");
+      read(kOther +
+           "gpus_per_site = 16\nsharded = 8\ntensor_parallel = 2\nexpert_parallel = 8\n"
+           "stack = \"megatron\"\n");
   CHECK(s.gpus.experts_divided() == 16);
   CHECK(s.gpus.zero_stage == 1);  // Megatron-LM's distributed optimiser
 }
 
-TEST_CASE("the framework: given, or fomoe-train for its models, FSDP where weights are sharded, Megatron-LM") {
+TEST_CASE(
+    "the framework: given, or fomoe-train for its models, FSDP where weights are sharded, Megatron-LM") {
   CHECK(read(kOurs).gpus.stack == Stack::fomoe);
   CHECK(said_of(read(kOurs), "memory layout").empty());
   CHECK(read(kOther).gpus.stack == Stack::megatron);

@@ -5,7 +5,7 @@
 // block.
 #include <algorithm>
 
-#include "costmodel/model/stacks/stacks.hpp"
+#include "costmodel/counts/stacks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -15,8 +15,8 @@
 #include <set>
 #include <tuple>
 
+#include "costmodel/counts/stacks.hpp"
 #include "costmodel/model/activations.hpp"
-#include "costmodel/model/stacks/stacks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -1,11 +1,11 @@
-#include "costmodel/model/counts.hpp"
+#include "costmodel/counts/counts.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"

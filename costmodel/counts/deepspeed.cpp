@@ -2,7 +2,7 @@
 // activations have no measured run to compare with.
 #include <algorithm>
 
-#include "costmodel/model/stacks/stacks.hpp"
+#include "costmodel/counts/stacks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -1,4 +1,4 @@
-#include "costmodel/model/stacks/stack_shape.hpp"
+#include "costmodel/model/stack_shape.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "costmodel/counts/counts.hpp"
+#include "costmodel/counts/stacks.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/model/activations.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
-#include "costmodel/model/stacks/stacks.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::costmodel {
@@ -62,13 +62,6 @@ inline double activations_beside_gradients(const SiteModel& model, double tokens
 /// number is 0, activations are not counted.
 MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int stage,
                             double micro_batch_sequences);
-
-struct Method;
-
-/// Bytes per parameter of outer optimiser state. If the scenario cannot choose the outer optimiser, this is
-/// the method's own value. Otherwise it is the fp32 state of `optimizer`: the parameters before the round
-/// (anchor), the outer momentum and, for Adam and Yogi, a second moment. Averaging keeps no state.
-double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
 /// Memory of a site: sum over its GPUs.
 MemoryBytes memory_of_site(const SiteModel& model, const SiteLoad& load);

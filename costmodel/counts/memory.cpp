@@ -1,4 +1,4 @@
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -70,21 +70,6 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   };
   return counts.dense() + held(counts.expert) +
          (scenario.strategy.skip_token ? counts.router : held(counts.router));
-}
-
-double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer) {
-  if (!has_axis(method, "outer_optimizer")) return method.outer_bytes_per_parameter;
-  switch (optimizer) {
-    case OuterOptimizer::nesterov:
-      return 4 + 4;
-    case OuterOptimizer::adam:
-    case OuterOptimizer::yogi:
-      return 4 + 4 + 4;
-    case OuterOptimizer::average:
-    case OuterOptimizer::local_adamw:
-      return 0;
-  }
-  return 0;
 }
 
 std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model, const SiteLoad& load) {

@@ -1,4 +1,4 @@
-#include "costmodel/model/stacks/stacks.hpp"
+#include "costmodel/counts/stacks.hpp"
 
 #include <cmath>
 
