@@ -5,8 +5,8 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
@@ -22,7 +22,7 @@ struct Step {
   std::function<void(SiteGpus&)> apply;
 };
 
-double gpu_bytes(const Scenario& scenario) { return counts_of(scenario).sites.front().bytes_per_gpu; }
+double gpu_bytes(const Scenario& scenario) { return counts_of(scenario).sites.front().need_of_gpu.needed; }
 
 /// Bytes of the fullest GPU with the steps applied; empty if the scenario is invalid with them.
 std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>& steps) {
@@ -194,7 +194,7 @@ std::string memory_problem(const Scenario& scenario) { return memory_problem(sce
 
 std::string memory_problem(const Scenario& of_all_sites, const Counts& counts) {
   const int site = static_cast<int>(counts.fullest);
-  const auto [needed, available] = fullest_gpu(counts);
+  const auto [needed, available, most] = fullest_gpu(counts);
   if (available == 0 || needed <= available) return "";
   const AtSite at(of_all_sites, site);
   const Scenario& scenario = at;

@@ -8,10 +8,10 @@
 
 #include "costmodel/compute/own_pace.hpp"
 #include "costmodel/compute/site_step.hpp"
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/round_times.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/plan/method.hpp"
 
 namespace fomoe::costmodel {

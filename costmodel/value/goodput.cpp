@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/math/quantiles.hpp"
 #include "costmodel/math/random.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/value/cost.hpp"
 

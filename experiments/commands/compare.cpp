@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/envelope.hpp"

@@ -7,8 +7,8 @@
 
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compose/warnings.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "experiments/analysis/target.hpp"
 #include "experiments/analysis/unknown.hpp"
 #include "experiments/cli/command.hpp"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/report_fields.hpp"

@@ -11,10 +11,10 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/math/random.hpp"
 #include "costmodel/math/replicas.hpp"
-#include "costmodel/model/memory.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/methods/all.hpp"
-#include "costmodel/model/memory.hpp"
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
