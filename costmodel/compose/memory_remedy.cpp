@@ -35,17 +35,20 @@ std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>&
   return gpu_bytes(scenario);
 }
 
+/// The stage of ZeRO that the framework has: Megatron-LM's distributed optimiser has the first one.
+int zero_stage_of(const SiteGpus& gpus) { return gpus.stack == Stack::megatron ? 1 : 3; }
+
 std::vector<Step> within_the_site(const SiteGpus& gpus) {
   std::vector<Step> steps;
-  if (gpus.sharded * gpus.data_parallel() > gpus.sharded || gpus.zero_stage < 3) {
-    const int sharded = gpus.sharded * gpus.data_parallel();
-    if (sharded > 1) {
-      steps.push_back({"compute.sharded=" + std::to_string(sharded), [sharded](SiteGpus& g) {
-                         g.sharded = sharded;
-                         g.zero_stage = 3;
-                       }});
-      if (gpus.zero_stage < 3) steps.back().setting += " compute.zero_stage=3";
-    }
+  const int stage = zero_stage_of(gpus), sharded = gpus.sharded * gpus.data_parallel();
+  if (sharded > 1 && (sharded > gpus.sharded || gpus.zero_stage < stage)) {
+    steps.push_back({"compute.sharded=" + std::to_string(sharded), [sharded, stage](SiteGpus& g) {
+                       g.sharded = sharded;
+                       g.zero_stage = stage;
+                     }});
+    // Without it, sharded GPUs would mean that they share weights.
+    if (gpus.zero_stage < stage || stage == 1)
+      steps.back().setting += " compute.zero_stage=" + std::to_string(stage);
   }
   if (gpus.outer_state_on == OuterStateOn::device)
     steps.push_back(
@@ -164,7 +167,7 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
           [gpus, sharded](SiteGpus& g) {
             g.count = gpus;
             g.sharded = sharded;
-            g.zero_stage = 3;
+            g.zero_stage = zero_stage_of(g);
           }});
     if (!remedy.fits) {
       taken = inside;
