@@ -163,7 +163,9 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
       if (!step.setting.starts_with("compute.sharded")) taken.push_back(step);
     }
     remedy.gpu_bytes = inside_bytes;
-    take({"compute.gpus_per_site=" + std::to_string(gpus) + " compute.sharded=" + std::to_string(sharded),
+    const std::string stage = zero_stage_of(scenario.gpus) == 1 ? " compute.zero_stage=1" : "";
+    take({"compute.gpus_per_site=" + std::to_string(gpus) + " compute.sharded=" + std::to_string(sharded) +
+              stage,
           [gpus, sharded](SiteGpus& g) {
             g.count = gpus;
             g.sharded = sharded;
