@@ -46,6 +46,7 @@ class Sharing {
  public:
   Sharing(const std::vector<Worker>& workers, std::size_t shared) : used_(shared, 0.0) {
     for (const Worker& worker : workers) ++kinds_[worker];
+    find_binding();
     solve();
   }
 
@@ -63,6 +64,7 @@ class Sharing {
   [[nodiscard]] Cycle parts(const Worker& worker, double cycle_s, double busy) const {
     Cycle cycle{worker.up_s, worker.down_s, 0};
     for (const Use& use : worker.uses) {
+      if (!binds_[use.shared]) continue;
       const double others = std::max(0.0, used_[use.shared] - use.all_s() / cycle_s);
       const double left = std::max(1e-15, 1 - busy * others);
       cycle.up_s = std::max(cycle.up_s, use.up_s / left);
@@ -70,6 +72,32 @@ class Sharing {
     }
     cycle.all_s = std::max(worker.alone_s + cycle.up_s + cycle.down_s, kShortest_s);
     return cycle;
+  }
+
+  /// Finds what can be the slowest part of some worker's transfer. Most links never are: even if all cycles
+  /// were as short as they can be, others would leave so much of them that something else is slower.
+  void find_binding() {
+    binds_.assign(used_.size(), true);
+    std::vector<double> most(used_.size(), 0.0);  // shares of the time with the shortest cycles
+    for (const auto& [worker, count] : kinds_) {
+      const double least_s = parts(worker, platforms::kUnlimited, 0).all_s;
+      for (const Use& use : worker.uses) most[use.shared] += count * use.all_s() / least_s;
+    }
+    std::vector<bool> binding(used_.size(), false);
+    for (const auto& [worker, count] : kinds_) {
+      for (const Use& use : worker.uses) {
+        const double left = 1 - most[use.shared];
+        const auto hidden = [&](double Use::*part, double own_s) {
+          double slower_s = own_s;
+          for (const Use& other : worker.uses)
+            if (other.*part > use.*part) slower_s = std::max(slower_s, other.*part);
+          return use.*part == 0 || (left > 0 && use.*part / left <= slower_s);
+        };
+        if (!hidden(&Use::up_s, worker.up_s) || !hidden(&Use::down_s, worker.down_s))
+          binding[use.shared] = true;
+      }
+    }
+    binds_ = binding;
   }
 
   [[nodiscard]] double use_of(std::size_t shared) const {
@@ -87,6 +115,7 @@ class Sharing {
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       double change = 0;
       for (std::size_t shared = 0; shared < used_.size(); ++shared) {
+        if (!binds_[shared]) continue;
         const double before = used_[shared];
         const auto more = [&](double used) {
           used_[shared] = used;
@@ -101,6 +130,7 @@ class Sharing {
 
   std::map<Worker, double> kinds_;  // with their numbers
   std::vector<double> used_;        // share of the time, by what is shared
+  std::vector<bool> binds_;         // whether it can be the slowest part of a transfer
 };
 
 /// What the workers share: downlink and uplink of the server's site, and shared links.
