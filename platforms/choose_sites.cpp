@@ -1,5 +1,7 @@
 #include "platforms/choose_sites.hpp"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -89,6 +91,13 @@ std::vector<int> best_without_one(const Pairs& pairs, const std::vector<int>& la
 }
 
 }  // namespace
+
+bool UsedSites::has(const std::string& name, int index) const {
+  if (names.empty()) return !first || index < *first;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& pattern) {
+    return pattern == name || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
 
 Platform chosen_sites(const Platform& all, const std::vector<int>& sites) {
   Platform platform = all;

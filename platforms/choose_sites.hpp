@@ -1,11 +1,21 @@
 // Selects a subset of a platform's sites: given sites, or the best connected ones.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "platforms/platform.hpp"
 
 namespace fomoe::platforms {
+
+/// Which sites of a file a scenario uses: those with these names, or that match patterns with * for any
+/// characters; without names, the first ones; otherwise all.
+struct UsedSites {
+  std::vector<std::string> names = {};
+  std::optional<int> first = {};
+  [[nodiscard]] bool has(const std::string& name, int index) const;
+};
 
 /// The platform that consists of the given sites (indices, in this order), the paths between them and their
 /// changes over time.

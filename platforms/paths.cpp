@@ -11,9 +11,10 @@ void Paths::set(int from, int to, const Path& path) {
   }
   if (at(from, to) == path) return;
   if (kind_.empty()) kind_.assign(sites_ * sites_, 0);
-  const auto [known, added] = known_.try_emplace(
-      Key(path.latency_s, path.bandwidth_bytes_per_s, path.shared, path.connection_bytes_per_s),
-      kinds_.size());
+  const auto [known, added] =
+      known_.try_emplace(Key(path.latency_s, path.bandwidth_bytes_per_s, path.shared,
+                             path.connection_bytes_per_s, path.machines, path.streams),
+                         kinds_.size());
   if (added) kinds_.push_back(path);
   kind_[pair] = known->second;
   if (kinds_.size() <= kMostKinds) return;

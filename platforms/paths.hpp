@@ -19,6 +19,8 @@ struct Path {
   /// What one connection carries at most, as it was measured: its buffers and windows may limit it long
   /// before the links do.
   double connection_bytes_per_s = kUnlimited;
+  int machines = 1;  // pairs of machines that carry the path's flows in parallel
+  int streams = 0;   // connections of each of them in one flow; 0: those of the network model
   friend bool operator==(const Path&, const Path&) = default;
 };
 
@@ -51,7 +53,7 @@ class Paths {
   [[nodiscard]] int sites() const { return static_cast<int>(sites_); }
 
  private:
-  using Key = std::tuple<double, double, int, double>;
+  using Key = std::tuple<double, double, int, double, int, int>;
 
   std::size_t sites_ = 0;
   std::vector<Path> kinds_;             // one for all pairs, one for each kind, or [from · sites + to]

@@ -66,8 +66,10 @@ Platform with_store_as_site(Platform platform) {
     }
   }
   for (int site = 0; site < sites; ++site) {
-    platform.paths.set(site, sites, {store.latency_s});
-    platform.paths.set(sites, site, {store.latency_s});
+    Path path{store.latency_s};
+    path.machines = platform.sites[static_cast<std::size_t>(site)].machines;
+    platform.paths.set(site, sites, path);
+    platform.paths.set(sites, site, path);
   }
   platform.sites.push_back({"store", std::min(store.uplink_bytes_per_s, kFastest_bytes_per_s),
                             std::min(store.downlink_bytes_per_s, kFastest_bytes_per_s)});
@@ -111,6 +113,7 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
   platform.provenance = measured.provenance;
   platform.measured_connections = measured.measured_connections;
   platform.payload_rates = measured.payload_rates;
+  platform.machine_paths = measured.machine_paths;
   platform.packet_bytes = measured.packet_bytes;
   std::vector<int> like;
   std::vector<int> copies(measured.sites.size(), 0);
@@ -136,17 +139,37 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
   return platform;
 }
 
-Platform with_gateways(Platform platform, int gateways) {
-  Platform many = scaled_bandwidth(platform, gateways);
-  many.paths.change_all([&](Path& path) { path.connection_bytes_per_s *= gateways; });
-  for (std::size_t link = 0; link < many.shared_links.size(); ++link) {
-    if (!many.shared_links[link].per_flow) many.shared_links[link] = platform.shared_links[link];
+Platform with_machines(Platform platform, const std::vector<int>& machines) {
+  const auto at = [&](int site) { return machines[static_cast<std::size_t>(site)]; };
+  const auto port_factor = [&](int site) {
+    return platform.sites[static_cast<std::size_t>(site)].machine_rates ? at(site) : 1;
+  };
+  const auto path_factor = [&](int pairs) { return platform.machine_paths ? pairs : 1; };
+  for (int site = 0; site < platform.size(); ++site) {
+    Site& own = platform.sites[static_cast<std::size_t>(site)];
+    own.uplink_bytes_per_s *= port_factor(site);
+    own.downlink_bytes_per_s *= port_factor(site);
+    own.machines = at(site);
   }
-  for (std::size_t i = 0; i < many.changes.size(); ++i) {
-    if (many.changes[i].link == LinkChange::Link::shared) many.changes[i] = platform.changes[i];
+  const auto join = [&](Path& path, int pairs) {
+    path.machines = pairs;
+    path.bandwidth_bytes_per_s *= path_factor(pairs);
+  };
+  if (std::all_of(machines.begin(), machines.end(), [&](int one) { return one == machines.front(); })) {
+    platform.paths.change_all([&](Path& path) { join(path, machines.front()); });
+  } else {
+    for (int from = 0; from < platform.size(); ++from)
+      for (int to = 0; to < platform.size(); ++to)
+        if (from != to)
+          platform.change_path(from, to, [&](Path& path) { join(path, std::min(at(from), at(to))); });
   }
-  many.store = platform.store;
-  return many;
+  for (LinkChange& change : platform.changes) {
+    if (!change.bandwidth_bytes_per_s || change.link == LinkChange::Link::shared) continue;
+    *change.bandwidth_bytes_per_s *= change.link == LinkChange::Link::path
+                                         ? path_factor(std::min(at(change.from), at(change.to)))
+                                         : port_factor(change.from);
+  }
+  return platform;
 }
 
 Platform scaled_bandwidth(Platform platform, double efficiency) {

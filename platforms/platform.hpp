@@ -22,6 +22,9 @@ struct Site {
   std::string region = {};                 // region for backbones in a platform file
   double compute_factor = 1;               // duration of a step at this site ÷ the scenario's step time
   double queue_s = 0;                      // longest time that data may wait in the queue of its uplink
+  bool machine_rates = false;  // uplink and downlink are those of one machine; otherwise those of the line
+  int machines = 1;            // machines that carry the site's traffic; their rates are added already
+  bool own_machines = false;   // their number was given for this site alone
 };
 
 /// A link on the routes of several pairs of sites, in one direction: a backbone, an office's line, transit.
@@ -71,6 +74,7 @@ struct Platform {
   double changes_period_s = 0;              // period with which the changes repeat; 0 if they happen once
   double changes_start_s = 0;               // time on the clock of the changes at which the run starts
   int measured_connections = 0;  // connections between two sites that reached the rates together; 0: unknown
+  bool machine_paths = false;    // rates of paths are those of one machine at each end
   bool payload_rates = false;    // rates are those of TCP payload; otherwise headers take a part of them
   double packet_bytes = 1500;    // largest packet, with the headers of IP and TCP (MTU)
   std::optional<Store> store = {};
@@ -127,10 +131,11 @@ Platform first_sites(const Platform& all, int count);
 Platform generated(const Platform& measured, int count, std::uint64_t seed, double sigma,
                    double same_site_latency_s);
 
-/// The platform with `gateways` machines at each site, each of which has the measured rates: the rates of
-/// uplinks, downlinks, paths, connections and limits of each flow are multiplied by `gateways`, and so are
-/// their changes. The rates of links that several paths share stay.
-Platform with_gateways(Platform platform, int gateways);
+/// The platform whose sites have that many machines each. Uplinks and downlinks with the rates of one machine
+/// (Site::machine_rates) are multiplied by the number, paths with such rates by the smaller number of both
+/// ends, and so are their changes. Lines and links that several paths share keep their rates. The machines of
+/// both ends have connections of their own (Path::machines).
+Platform with_machines(Platform platform, const std::vector<int>& machines);
 
 /// The network of the platform for executors: the store, if there is one, becomes one more site after all
 /// others, which is where the nodes of a traffic plan that have the kind `store` are.

@@ -1,7 +1,7 @@
 // Memory and loads of a scenario whose sites are alike, for tests.
 #pragma once
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
-#include "costmodel/model/memory.hpp"
 
 namespace fomoe::costmodel {
 

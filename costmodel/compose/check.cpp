@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <variant>
 
 #include "costmodel/compose/composition.hpp"
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/method.hpp"
@@ -205,6 +210,28 @@ void check_each_site(const Scenario& scenario, const Check& check_site) {
   }
 }
 
+// A step cannot compute more than the GPUs' peak rate. `site` represents the sites that are like it.
+void check_peak(const Scenario& scenario, int site) {
+  const AtSite at(scenario, site);
+  const bool assumed = std::holds_alternative<AssumedDevice>(at.scenario().compute);
+  const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
+  if (assumed || at.scenario().peak_flops == 0 || sequences == 0) return;
+  const ComputeTimes times = site_compute_times(scenario, site);
+  const std::optional<Efficiency> efficiency = step_efficiency(at, sequences, times);
+  if (!efficiency || !(efficiency->mfu > 1)) return;
+  std::ostringstream got, least;
+  got << std::setprecision(4) << times.step_s() << " s for a step of "
+      << scenario.platform.sites[static_cast<std::size_t>(site)].name << ", an MFU of "
+      << 100 * efficiency->mfu << " %";
+  least << std::setprecision(4) << std::ceil(1e5 * times.step_s() * efficiency->mfu) / 1e5 << 's';
+  const bool given = std::holds_alternative<GivenStepTime>(at.scenario().compute);
+  throw InputError(given ? "compute.step_time" : "compute.profile", got.str(),
+                   "a step that does not exceed the peak rate of its " +
+                       std::to_string(at.scenario().gpus.count) + " GPUs: at least " + least.str() +
+                       ", or the GPUs that were timed",
+                   "\"" + least.str() + "\"");
+}
+
 }  // namespace
 
 void check(const Scenario& scenario) {
@@ -241,6 +268,7 @@ void check(const Scenario& scenario) {
   check_policy(scenario, *method);
   check_traffic(scenario, *method);
   check_each_site(scenario, [&](int site) { check_profile(AtSite(scenario, site)); });
+  check_each_site(scenario, [&](int site) { check_peak(scenario, site); });
 }
 
 }  // namespace fomoe::costmodel

@@ -5,6 +5,8 @@
 #include <map>
 
 #include "costmodel/plan/method.hpp"
+#include "costmodel/plan/regions.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
@@ -27,11 +29,36 @@ bool composes(const Scenario& scenario) {
   return scenario.strategy.secure_aggregation || scenario.strategy.collective == Collective::hierarchical;
 }
 
+/// What sums of masked payloads do not hide, a sentence each.
+std::vector<std::string> not_hidden(const Scenario& scenario) {
+  std::vector<std::string> notes;
+  if (scenario.sites() == 2)
+    notes.emplace_back(
+        "secure_aggregation hides nothing between two sites: each subtracts its own payload from the sum, "
+        "and "
+        "has that of the other one");
+  else if (scenario.strategy.method->partial_experts && effective_overlap(scenario) == 2)
+    notes.emplace_back(
+        "secure_aggregation does not hide the experts of two owners (O_e = 2) from each other: each "
+        "subtracts its "
+        "own payload from the sum, and has that of the other one");
+  if (scenario.strategy.method->partial_experts && scenario.strategy.placement == PlacementKind::random)
+    notes.emplace_back(
+        "secure_aggregation does not hide experts that migrate: their new owners receive them as "
+        "they are");
+  return notes;
+}
+
 }  // namespace
 
 Plan composed_plan(const Scenario& scenario) {
   Plan plan = scenario.strategy.method->plan(scenario);
   if (!composes(scenario)) return plan;
+  if (scenario.strategy.collective == Collective::hierarchical)
+    plan.notes.push_back("hierarchical collective: " +
+                         regions_note(scenario.platform, scenario.strategy.regions));
+  if (scenario.strategy.secure_aggregation)
+    for (const std::string& note : not_hidden(scenario)) plan.notes.push_back(note);
   plan.round = [scenario, plain = plan.round](std::int64_t index) {
     Composed result = composed(scenario, plain(index));
     std::map<std::int64_t, std::vector<OpId>> last;  // rounds back → Composed::last of that earlier round

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/plan/method.hpp"
 
 namespace fomoe::costmodel {

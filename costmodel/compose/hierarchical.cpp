@@ -1,6 +1,7 @@
 #include <map>
 
 #include "costmodel/compose/composition.hpp"
+#include "costmodel/plan/regions.hpp"
 
 namespace fomoe::costmodel {
 
@@ -10,8 +11,8 @@ namespace {
 // groups of two or more nodes.
 std::vector<std::vector<NodeId>> region_groups(const Scenario& scenario, const Exchange& exchange) {
   std::map<int, std::vector<NodeId>> by_region;
-  for (const NodeId node : exchange.nodes)
-    by_region[node * scenario.strategy.regions / scenario.sites()].push_back(node);
+  const std::vector<int> regions = regions_of_sites(scenario.platform, scenario.strategy.regions);
+  for (const NodeId node : exchange.nodes) by_region[regions[static_cast<std::size_t>(node)]].push_back(node);
   std::vector<std::vector<NodeId>> groups;
   for (auto& [region, nodes] : by_region) {
     if (nodes.size() < 2 || nodes.size() != by_region.begin()->second.size()) return {};

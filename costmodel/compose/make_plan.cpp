@@ -1,7 +1,10 @@
 #include "costmodel/compose/make_plan.hpp"
 
+#include <algorithm>
+
 #include "costmodel/compose/composition.hpp"
 #include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/compute/own_pace.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 
@@ -13,6 +16,12 @@ PlanSummary summarise(const Scenario& scenario, const Axes& axes, const Fixed& f
   PlanSummary summary = summarise(*scenario.strategy.method, axes, fixed);
   add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, extra_traffic_of(scenario),
                     state_bytes_per_parameter(scenario));
+  if (at_own_pace(scenario.strategy)) {  // the method's formula has one cycle of each site in each round
+    const double cycles =
+        remote_cycles(own_paces(scenario)) / (std::max(1.0, axes.sites - 1.0) * summary.rounds);
+    summary.sent.dense *= cycles;
+    summary.sent.expert_sync *= cycles;
+  }
   return summary;
 }
 

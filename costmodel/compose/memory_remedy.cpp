@@ -5,8 +5,8 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
@@ -22,7 +22,7 @@ struct Step {
   std::function<void(SiteGpus&)> apply;
 };
 
-double gpu_bytes(const Scenario& scenario) { return counts_of(scenario).sites.front().bytes_per_gpu; }
+double gpu_bytes(const Scenario& scenario) { return counts_of(scenario).sites.front().need_of_gpu.needed; }
 
 /// Bytes of the fullest GPU with the steps applied; empty if the scenario is invalid with them.
 std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>& steps) {
@@ -35,17 +35,20 @@ std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>&
   return gpu_bytes(scenario);
 }
 
+/// The stage of ZeRO that the framework has: Megatron-LM's distributed optimiser has the first one.
+int zero_stage_of(const SiteGpus& gpus) { return gpus.stack == Stack::megatron ? 1 : 3; }
+
 std::vector<Step> within_the_site(const SiteGpus& gpus) {
   std::vector<Step> steps;
-  if (gpus.sharded * gpus.data_parallel() > gpus.sharded || gpus.zero_stage < 3) {
-    const int sharded = gpus.sharded * gpus.data_parallel();
-    if (sharded > 1) {
-      steps.push_back({"compute.sharded=" + std::to_string(sharded), [sharded](SiteGpus& g) {
-                         g.sharded = sharded;
-                         g.zero_stage = 3;
-                       }});
-      if (gpus.zero_stage < 3) steps.back().setting += " compute.zero_stage=3";
-    }
+  const int stage = zero_stage_of(gpus), sharded = gpus.sharded * gpus.data_parallel();
+  if (sharded > 1 && (sharded > gpus.sharded || gpus.zero_stage < stage)) {
+    steps.push_back({"compute.sharded=" + std::to_string(sharded), [sharded, stage](SiteGpus& g) {
+                       g.sharded = sharded;
+                       g.zero_stage = stage;
+                     }});
+    // Without it, sharded GPUs would mean that they share weights.
+    if (gpus.zero_stage < stage || stage == 1)
+      steps.back().setting += " compute.zero_stage=" + std::to_string(stage);
   }
   if (gpus.outer_state_on == OuterStateOn::device)
     steps.push_back(
@@ -160,11 +163,13 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
       if (!step.setting.starts_with("compute.sharded")) taken.push_back(step);
     }
     remedy.gpu_bytes = inside_bytes;
-    take({"compute.gpus_per_site=" + std::to_string(gpus) + " compute.sharded=" + std::to_string(sharded),
+    const std::string stage = zero_stage_of(scenario.gpus) == 1 ? " compute.zero_stage=1" : "";
+    take({"compute.gpus_per_site=" + std::to_string(gpus) + " compute.sharded=" + std::to_string(sharded) +
+              stage,
           [gpus, sharded](SiteGpus& g) {
             g.count = gpus;
             g.sharded = sharded;
-            g.zero_stage = 3;
+            g.zero_stage = zero_stage_of(g);
           }});
     if (!remedy.fits) {
       taken = inside;
@@ -194,7 +199,7 @@ std::string memory_problem(const Scenario& scenario) { return memory_problem(sce
 
 std::string memory_problem(const Scenario& of_all_sites, const Counts& counts) {
   const int site = static_cast<int>(counts.fullest);
-  const auto [needed, available] = fullest_gpu(counts);
+  const auto [needed, available, most] = fullest_gpu(counts);
   if (available == 0 || needed <= available) return "";
   const AtSite at(of_all_sites, site);
   const Scenario& scenario = at;

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/counts.hpp"
 
 namespace fomoe::costmodel {
 

@@ -5,9 +5,25 @@
 #include <iomanip>
 #include <sstream>
 
+#include "costmodel/counts/memory.hpp"
 #include "platforms/each_path.hpp"
 
 namespace fomoe::costmodel {
+
+namespace {
+
+/// A run that fits as far as its allocated memory goes, and may fail for the fragments between its blocks.
+std::string tight_memory(const Counts& counts) {
+  const auto [needed, available, most] = fullest_gpu(counts);
+  if (available == 0 || needed > available || most <= available) return {};
+  std::ostringstream text;
+  text << std::setprecision(3) << "a GPU has " << available / 0x1p30 << " GiB for programs, and needs "
+       << needed / 0x1p30 << " to " << most / 0x1p30
+       << " GiB, by what the allocator reserves: the run may end for lack of memory";
+  return text.str();
+}
+
+}  // namespace
 
 std::vector<std::string> warnings_about(const Scenario& scenario) {
   std::vector<std::string> warnings;
@@ -21,6 +37,7 @@ std::vector<std::string> warnings_about(const Scenario& scenario) {
   };
   if (scenario.site_compute.empty()) add_profile(scenario.compute);
   for (const SiteCompute& site : scenario.site_compute) add_profile(site.compute);
+  if (const std::string tight = tight_memory(counts_of(scenario)); !tight.empty()) warnings.push_back(tight);
   return warnings;
 }
 
@@ -36,8 +53,7 @@ struct Limited {
 Limited most_limited(const platforms::Platform& platform, const NetworkModel& network) {
   Limited most;
   platforms::each_path(platform, [&](int a, int b, const platforms::Path& path) {
-    const double cap = flow_cap_bytes_per_s(network, path.latency_s + platform.path(b, a).latency_s,
-                                            path.connection_bytes_per_s);
+    const double cap = flow_cap_bytes_per_s(network, path.latency_s + platform.path(b, a).latency_s, path);
     const double share = cap / platform.route_bytes_per_s(a, b);
     if (share < most.share) most = {share, cap, a, b};
   });

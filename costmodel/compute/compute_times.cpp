@@ -52,9 +52,10 @@ void state_profile(const Scenario& scenario, const ProfiledCompute& compute, con
                               " GPUs that executed the timed steps, although a site has " +
                               std::to_string(gpus.count)});
   }
-  if (!together && gpus.tensor_parallel * gpus.pipeline_parallel > 1) {
-    provenance.push_back({"step time of a model-parallel shard", Origin::assumed,
-                          "the measured step time ÷ (tensor_parallel · pipeline_parallel)"});
+  if (!together && gpus.gpus_per_replica() > 1) {
+    provenance.push_back(
+        {"step time of a model-parallel shard", Origin::assumed,
+         "the measured step time ÷ (tensor_parallel · context_parallel · pipeline_parallel)"});
   }
   if (!together && gpus.sharded > 1)
     provenance.push_back(

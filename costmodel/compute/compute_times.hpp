@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "costmodel/compute/site_step.hpp"
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
 #include "costmodel/plan/plan.hpp"
 

@@ -14,8 +14,7 @@ SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& c
   step.dense = counts.fixed.dense_elements;
   step.experts = counts.fixed.expert_elements * counts.held_share;
   step.flops_per_token = counts.flops_per_token;
-  if (gpus.activation_checkpointing)
-    step.executed_again = repeated_share(step.flops_per_token, unembedding_flops(site.model));
+  step.executed_again = repeated_share(gpus, flops_per_token(site), unembedding_flops(site.model));
   step.repeated = step.executed_again;
   if (const auto* given = std::get_if<GivenStepTime>(&site.compute)) {
     step.given_s = given->seconds;
@@ -34,8 +33,8 @@ SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& c
     step.adds_communication = !together;
     if (recomputes(profile)) step.repeated = 0;
     if (!together)
-      step.optimizer_division =
-          (model.shards_all_gpus ? 1.0 : gpus.sharded) * gpus.tensor_parallel * gpus.pipeline_parallel;
+      step.optimizer_division = (model.shards_all_gpus ? 1.0 : sharded_degrees(model, SiteLoad{}).dense) *
+                                gpus.tensor_parallel * gpus.pipeline_parallel;
   }
   return step;
 }
@@ -66,7 +65,7 @@ StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const Sit
       seconds.forward_s = forward_share(timed, step.repeated) * gradients_s(0);
       seconds.optimizer_s = timed.optimizer_s / step.optimizer_division;
       if (model.shards_all_gpus && step.adds_communication)
-        seconds.optimizer_s /= sharded_degree(model, load);
+        seconds.optimizer_s /= sharded_degrees(model, load).dense;
       break;
     }
   }

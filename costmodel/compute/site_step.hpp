@@ -2,8 +2,8 @@
 // plans and sweeps.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
 
 namespace fomoe::costmodel {
@@ -19,7 +19,7 @@ struct SiteStep {
   StepEstimate profiled;
   double micro_batch_sequences = 1;  // of the profile
   /// Number of GPUs among which the optimiser's time of a profile is divided: 1 if several GPUs executed the
-  /// timed steps together. The sharding of fsdp among all GPUs of a site is not included (sharded_degree).
+  /// timed steps together. The sharding of fsdp among all GPUs of a site is not included (sharded_degrees).
   double optimizer_division = 1;
   /// Share of the forward pass that is executed a second time in each step because of activation
   /// checkpointing, and the part of it that the given times do not include. Timed steps of a run with

@@ -22,8 +22,8 @@ double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const Wi
     seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
   }
   if (gpus.outer_state_on == OuterStateOn::host) seconds += 2 * state / gpus.host_bytes_per_s;
-  const double tables =
-      stage_tables(model, load, 0) / static_cast<double>(gpus.tensor_parallel) / sharded_degree(model, load);
+  const double tables = stage_tables(model, load, 0) / static_cast<double>(gpus.tensor_parallel) /
+                        sharded_degrees(model, load).dense;
   const double parameters = updated_parameters(model, load);
   return seconds * (model.outer_state_of_embedding ? parameters : (parameters - tables));
 }
@@ -31,9 +31,10 @@ double outer_step_seconds(const SiteModel& model, const SiteLoad& load, const Wi
 double adam_seconds(const SiteModel& model, const SiteLoad& load, double dense, double experts) {
   const SiteGpus& gpus = model.gpus;
   if (gpus.memory_bytes_per_s == 0) return 0.0;
-  const double split = gpus.tensor_parallel * gpus.pipeline_parallel;
-  return (dense + experts / static_cast<double>(gpus.expert_parallel)) /
-         (split * sharded_degree(model, load)) *
+  const ShardedDegrees degrees = sharded_degrees(model, load);
+  return (dense / (gpus.tensor_parallel * degrees.dense) +
+          experts / (gpus.experts_divided() * degrees.experts)) /
+         gpus.pipeline_parallel *
          (optimizer_bytes(model.moment_bytes_per_parameter) / gpus.memory_bytes_per_s);
 }
 

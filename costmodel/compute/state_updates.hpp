@@ -37,7 +37,8 @@ inline double outer_step_bytes(const SiteModel& model, const WireBytes& wire) {
 /// Parameters of a GPU whose moments and outer state it keeps. The first pipeline stage stands for all.
 inline double updated_parameters(const SiteModel& model, const SiteLoad& load) {
   const StageParameters held = stage_parameters(model, load, 0);
-  return (held.dense + held.experts) * load.kept_share / sharded_degree(model, load);
+  const ShardedDegrees degrees = sharded_degrees(model, load);
+  return (held.dense / degrees.dense + held.experts / degrees.experts) * load.kept_share;
 }
 
 /// Seconds of an outer step; 0 without outer state, and if it was not measured and the memory bandwidth is

@@ -58,10 +58,12 @@ bool unequal(const Resolved& resolved) {
 }
 
 bool drifts(const Resolved& resolved) {
+  if (resolved.own_pace) return false;
   return updates_drift(unequal(resolved), resolved.updates_s(), resolved.times.round.duration_s);
 }
 
 bool represented(const Resolved& resolved) {
+  if (resolved.own_pace) return true;
   return represents_sites(resolved.plan, resolved.links.limits.links_differ, unequal(resolved),
                           downlinks_slower(resolved.links.sets.all));
 }

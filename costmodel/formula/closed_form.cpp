@@ -1,6 +1,8 @@
 #include "costmodel/formula/closed_form.hpp"
 
 #include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/own_pace_times.hpp"
+#include "costmodel/formula/sent_to.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/timeline/report_assembly.hpp"
@@ -59,6 +61,17 @@ RunReport closed_form(const Scenario& scenario) {
     row.idle_s = round.slowest_compute_s + round.waiting_s - row.compute_s;
     row.bytes_sent = plan.rounds * plan.sent.total();
     row.bytes_received = plan.rounds * plan.received_bytes();
+    if (!resolved.own_pace) continue;
+    const OwnPaceSite own = own_pace_site(resolved, site);
+    row.compute_s = own.compute_s;
+    row.exposed_communication_s = own.exposed_s;
+    row.idle_s = round.duration_s - own.compute_s - own.exposed_s;
+    row.bytes_sent = own.bytes_sent;
+    row.bytes_received = own.bytes_received;
+  }
+  for (int site = 0; site < scenario.sites() && egress_by_destination(scenario.prices); ++site) {
+    SiteReport& row = report.sites[static_cast<std::size_t>(site)];
+    row.bytes_sent_to = sent_to(resolved, site, row.bytes_sent);
   }
   if (plan.store_requests() > 0) report.store = store_use(plan, scenario.sites());
   report.wall_clock_s = resolved.wall_clock_s();

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
@@ -25,7 +25,7 @@ MemoryThroughput memory_throughput(Scenario scenario, int expert_overlap) {
   point.micro_batch_sequences = *largest;
   if (*largest == 0) return point;
   const SiteGpus& gpus = scenario.gpus;
-  const std::int64_t replicas = gpus.count / (gpus.tensor_parallel * gpus.pipeline_parallel);
+  const std::int64_t replicas = gpus.count / gpus.gpus_per_replica();
   point.global_batch_sequences = scenario.sites() * replicas * *largest;
   scenario.gpus.micro_batch_sequences = *largest;
   scenario.workload.global_batch_sequences = point.global_batch_sequences;

@@ -17,7 +17,7 @@ Outcome outcome_of(const Resolved& resolved) {
       counts.axes.sites * plan.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   const SiteCounts& fullest = counts.fullest_site();
   outcome.memory_bytes_per_site = fullest.bytes_per_site;
-  outcome.memory_bytes_per_gpu = fullest.bytes_per_gpu;
+  outcome.memory_bytes_per_gpu = fullest.need_of_gpu.needed;
   outcome.gpu_memory_bytes = fullest.model.gpus.gpu_memory_bytes;
   outcome.flops_per_token = counts.flops_per_token;
   outcome.round_count = plan.rounds;

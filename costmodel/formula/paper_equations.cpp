@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
@@ -52,8 +52,9 @@ Region region(const Scenario& scenario, const RunReport& report) {
                                                                                : Region::placement_collapse;
   }
   const double memory_bytes = scenario.gpus.gpu_memory_bytes;
-  const bool constrained = memory_bytes > 0 ? counts_of(scenario).sites.front().bytes_per_gpu > memory_bytes
-                                            : 2 * effective_overlap(scenario) > scenario.sites();
+  const bool constrained = memory_bytes > 0
+                               ? counts_of(scenario).sites.front().need_of_gpu.needed > memory_bytes
+                               : 2 * effective_overlap(scenario) > scenario.sites();
   return constrained ? Region::memory_constrained : Region::sweet_spot;
 }
 

@@ -6,7 +6,9 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/own_pace_times.hpp"
 #include "costmodel/formula/resolved.hpp"
+#include "costmodel/formula/sent_to.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/value/cost.hpp"
@@ -66,6 +68,15 @@ ResolvedTimes times_of(const Scenario& scenario, const Counts& counts, const Pla
   return times;
 }
 
+/// What a site sends in the run: as many bytes as each other one unless sites have paces of their own, to
+/// those to which its stages send.
+SiteTraffic traffic_of(const Scenario& scenario, const Resolved& resolved, int site) {
+  SiteTraffic traffic{resolved.own_pace ? own_pace_site(resolved, site).bytes_sent
+                                        : resolved.plan.sent.total() * resolved.plan.rounds};
+  if (egress_by_destination(scenario.prices)) traffic.to = sent_to(resolved, site, traffic.bytes);
+  return traffic;
+}
+
 ResolvedValues values_of(const Scenario& scenario, const Resolved& resolved) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   if (!scenario.prices && !scenario.power) return {kUnknown, kUnknown};
@@ -75,7 +86,8 @@ ResolvedValues values_of(const Scenario& scenario, const Resolved& resolved) {
     if (i > 0 && resolved.counts.method->one_site) break;
     const std::size_t known = resolved.counts.alike ? 0 : static_cast<std::size_t>(i);
     const double compute_s = resolved.times.sites[known].round_compute_s;
-    sum += site_cost(scenario, i, sites[known].load.gpus, resolved.plan.sent.total() * resolved.plan.rounds,
+    // A sweep has as many bytes from every site.
+    sum += site_cost(scenario, i, sites[known].load.gpus, traffic_of(scenario, resolved, i),
                      resolved.wall_clock_s(), compute_s * resolved.plan.rounds);
   }
   const double of_store =
@@ -105,6 +117,8 @@ void resolve(const Scenario& scenario, Resolving first, Resolved& resolved) {
       [[fallthrough]];
     case Resolving::times:
       resolved.times = times_of(scenario, resolved.counts, resolved.plan, resolved.links);
+      resolved.own_pace.reset();
+      if (at_own_pace(scenario.strategy)) resolve_own_pace(scenario, resolved);
       [[fallthrough]];
     case Resolving::values:
       resolved.values = values_of(scenario, resolved);

@@ -2,14 +2,16 @@
 // scenario and the stages before it. A sweep that changes one key resolves from the first stage that reads
 // it.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "costmodel/compute/own_pace.hpp"
 #include "costmodel/compute/site_step.hpp"
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/round_times.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/plan/method.hpp"
 
 namespace fomoe::costmodel {
@@ -51,6 +53,7 @@ struct Resolved {
   PlanSummary plan;
   ResolvedLinks links;
   ResolvedTimes times;
+  std::optional<OwnPaces> own_pace;  // if no worker waits for another one: see own_pace_times.hpp
   ResolvedValues values;
 
   [[nodiscard]] double wall_clock_s() const { return plan.rounds * times.round.duration_s; }

@@ -1,11 +1,12 @@
 // The failure model of a scenario (rates, recovery times, checkpoints) and the goodput computed from it. All
-// values are in SI units and apply to every site alike.
+// values are in SI units.
 #pragma once
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "costmodel/inputs/enum_names.hpp"
@@ -25,6 +26,19 @@ struct Outage {
   double start_s = 0, duration_s = 0;
 };
 
+/// How often a site and its link fail, and how long the site is away.
+struct SiteFailures {
+  double site_mtbf_s = std::numeric_limits<double>::infinity();
+  double link_mtbf_s = std::numeric_limits<double>::infinity();
+  double preemptions_per_s = 0;
+  double detection_s = 0;
+  double restart_s = 0;
+  friend bool operator==(const SiteFailures&, const SiteFailures&) = default;
+  [[nodiscard]] bool at_random() const {
+    return std::isfinite(site_mtbf_s) || std::isfinite(link_mtbf_s) || preemptions_per_s > 0;
+  }
+};
+
 struct Failures {
   double site_mtbf_s = std::numeric_limits<double>::infinity();
   double link_mtbf_s = std::numeric_limits<double>::infinity();
@@ -33,17 +47,27 @@ struct Failures {
   double restart_s = 0;
   std::optional<double> link_repair_s;  // empty: a failed link is never repaired
   std::optional<std::int64_t> checkpoint_rounds;
-  /// Used if checkpoint_rounds is empty. If this value is empty too, Daly's optimal interval is used.
+  /// Used if checkpoint_rounds is empty. If this value is empty too, the recommended interval is used.
   std::optional<double> checkpoint_interval_s;
   std::optional<double> checkpoint_s;         // duration of one checkpoint; empty: from storage_bytes_per_s
   std::optional<double> storage_bytes_per_s;  // storage bandwidth of each site
   FailurePolicy policy = FailurePolicy::wait;
   std::optional<double> timeout_s;  // empty: the recommended time-out
   std::int64_t samples = 1000;
-  std::vector<Outage> outages;  // failures at given times, which the simulation executes
+  std::vector<Outage> outages;         // failures at given times, which the simulation executes
+  std::vector<SiteFailures> sites;     // of each site, if they differ; otherwise empty
+  std::vector<std::string> not_given;  // keys whose defaults are used, with these: "restart_time = 10 min"
+  std::vector<std::string> notes;      // sentences on sites that are not preempted, or are although on demand
+
+  [[nodiscard]] SiteFailures at(int site) const {
+    if (!sites.empty()) return sites[static_cast<std::size_t>(site)];
+    return {site_mtbf_s, link_mtbf_s, preemptions_per_s, detection_s, restart_s};
+  }
   /// Whether failures happen at random.
   [[nodiscard]] bool at_random() const {
-    return std::isfinite(site_mtbf_s) || std::isfinite(link_mtbf_s) || preemptions_per_s > 0;
+    for (const SiteFailures& site : sites)
+      if (site.at_random()) return true;
+    return sites.empty() && at(0).at_random();
   }
 };
 

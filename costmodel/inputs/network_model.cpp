@@ -71,14 +71,30 @@ double loss_window_bytes(const NetworkModel& network, double round_trip_s) {
   return network.segment_bytes * segments;
 }
 
-double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s, double connection_bytes_per_s) {
-  if (round_trip_s <= 0) return network.streams * connection_bytes_per_s;
+int connections_of(const NetworkModel& network, const platforms::Path& path) {
+  return path.machines * (path.streams > 0 ? path.streams : network.streams);
+}
+
+double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s, const platforms::Path& path) {
+  const double connection_bytes_per_s = path.connection_bytes_per_s;
+  const int connections = connections_of(network, path);
+  if (round_trip_s <= 0) return connections * connection_bytes_per_s;
   double window_bytes = std::min(network.tcp_window_bytes.value_or(platforms::kUnlimited),
                                  loss_window_bytes(network, round_trip_s));
   if (network.receive_buffer_bytes) window_bytes = std::min(window_bytes, *network.receive_buffer_bytes / 2);
   if (connection_bytes_per_s == platforms::kUnlimited && network.send_buffer_bytes)
     window_bytes = std::min(window_bytes, kBufferInFlight * *network.send_buffer_bytes);
-  return network.streams * std::min(connection_bytes_per_s, window_bytes / round_trip_s);
+  return connections * std::min(connection_bytes_per_s, window_bytes / round_trip_s);
+}
+
+double shared_cap_bytes_per_s(const NetworkModel& network, const platforms::Platform& platform, int from,
+                              int to) {
+  double cap = platforms::kUnlimited;
+  for (const int index : platform.shared_by(from, to)) {
+    const platforms::SharedLink& link = platform.shared_links[static_cast<std::size_t>(index)];
+    if (link.per_flow) cap = std::min(cap, link.bandwidth_bytes_per_s);
+  }
+  return connections_of(network, platform.path(from, to)) * cap;
 }
 
 bool limits_connections(const NetworkModel& network, const platforms::Platform& platform) {

@@ -58,7 +58,7 @@ struct NetworkModel {
   CongestionControl congestion_control = CongestionControl::cubic;
 
   // TCP parameters. A flow carries what one collective sends from one site to another, over `streams`
-  // connections.
+  // connections of each pair of machines (connections_of).
   int streams = 1;
   std::optional<double> tcp_window_bytes;      // maximum window of one stream
   std::optional<double> send_buffer_bytes;     // largest send buffer of one stream's socket
@@ -102,12 +102,20 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
 /// include/net/sock.h), that is when at most 2/3 of the buffer are in use.
 inline constexpr double kBufferInFlight = 2.0 / 3;
 
+/// Connections of a flow over the path: those of one pair of machines, times their number.
+int connections_of(const NetworkModel& network, const platforms::Path& path);
+
 /// Upper bound of one flow's rate on idle links, in bytes per second; unlimited if no term is switched on:
-///   streams · min(window, 2/3 · send buffer, loss_window_bytes()) ÷ RTT
-/// What one connection was measured to carry (`connection_bytes_per_s`, see platforms::Path) includes the
-/// effect of its buffers: if it is known, it replaces the term of the send buffer.
+///   connections · min(window, 2/3 · send buffer, loss_window_bytes()) ÷ RTT
+/// What one connection was measured to carry (platforms::Path::connection_bytes_per_s) includes the effect of
+/// its buffers: if it is known, it replaces the term of the send buffer.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s,
-                            double connection_bytes_per_s = platforms::kUnlimited);
+                            const platforms::Path& path = {});
+
+/// The least of the limits that shared links have for each connection, for a flow from one site to another;
+/// unlimited if there is none.
+double shared_cap_bytes_per_s(const NetworkModel& network, const platforms::Platform& platform, int from,
+                              int to);
 
 /// Whether send buffers, or what connections were measured to carry, limit flows of the platform.
 bool limits_connections(const NetworkModel& network, const platforms::Platform& platform);

@@ -18,12 +18,24 @@ struct EgressTier {
   double price_per_byte = 0;
 };
 
+/// Prices of what a site sends to some of the others.
+struct EgressTo {
+  std::string sites;  // prefix of the names of these sites
+  std::vector<EgressTier> tiers;
+};
+
+/// How the GPUs of a site are paid for; unknown: their price was given without saying so.
+enum class Pricing { unknown, on_demand, spot, owned };
+
 struct SitePrices {
+  Pricing pricing = Pricing::unknown;
   double gpu_price_per_s = 0;         // price of one GPU, computing or waiting
   double port_price_per_month = 0;    // price of dedicated links, for every month begun
   double energy_price_per_joule = 0;  // 0 where the GPU's price includes it
-  /// In ascending order of up_to_bytes; the last tier's price applies beyond it.
+  /// In ascending order of up_to_bytes; the last tier's price applies beyond it. To all sites but those of
+  /// egress_to.
   std::vector<EgressTier> egress;
+  std::vector<EgressTo> egress_to;  // the longest prefix counts
 };
 
 /// Prices of the platform's store.

@@ -153,7 +153,7 @@ struct Strategy {
   bool overlap_dispatch = false;
   int module_levels = 1;   // modules of a path from input to output
   int module_choices = 1;  // modules that each level offers
-  /// Regions of a hierarchical all-reduce: equally many consecutive sites each.
+  /// Regions of a hierarchical all-reduce, with equally many sites each: see costmodel/plan/regions.hpp.
   int regions = 1;
   bool secure_aggregation = false;  // sums of masked payloads (costmodel/compose/composition.hpp)
   /// Sites that must be ready before a synchronisation may begin without the others; empty: all. See

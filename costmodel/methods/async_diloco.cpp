@@ -3,10 +3,11 @@
 // as it has the model.
 //
 // Without `staleness`, each worker trains at its own pace until all sequences of the run are trained: a fast
-// worker has more cycles of local steps, upload and download than a slow one. own_pace.hpp has the number of
-// cycles of each worker, which follows from expected times, and the formula of the run's duration. A round of
-// the plan has as many steps as a round of DiLoCo; a fast worker has several cycles in some rounds, and a
-// slow one none. If sites and links are alike, every worker has one cycle in each round.
+// worker has more cycles of local steps, upload and download than a slow one, and the first site's own
+// worker, which sends nothing, has most. own_pace.hpp has the duration of each worker's cycle and of the run.
+// A round of the plan has as many steps as a round of DiLoCo; a fast worker has several cycles in some
+// rounds, and a slow one none. Flows have the rates that the others leave on average: how transfers of equal
+// sites happen to meet would otherwise decide how long the run takes.
 //
 // With s = `staleness`, a worker waits for slower sites if it is more than s rounds ahead: the model after
 // round r is sent only when the pseudo-gradients of round r − s of all workers have arrived
@@ -16,8 +17,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/compute/own_pace.hpp"
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/shared/own_pace.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
@@ -107,19 +108,30 @@ class PacedRounds {
   [[nodiscard]] std::int64_t reach() const {
     std::int64_t reach = 1;
     for (const Pace& pace : paces_) {
-      if (pace.cycles > 0) reach = std::max(reach, (rounds_ + pace.cycles - 1) / pace.cycles);
+      if (pace.cycles > 1)
+        reach =
+            std::max(reach, static_cast<std::int64_t>(static_cast<double>(rounds_) / pace.cycles_of_run) + 1);
     }
     return reach;
   }
 
  private:
-  // Cycles of worker w before the round.
+  // Cycles of worker w before the round: those that begin before its time of the run, so that the server,
+  // which goes from round to round with the fastest worker, is never behind. Those that the plan has in
+  // addition are in the last round. A worker with as many cycles as rounds has at least one in each, so that
+  // no round is empty.
   [[nodiscard]] std::int64_t before(std::size_t w, std::int64_t index) const {
-    return paces_[w].cycles * index / rounds_;
+    const Pace& pace = paces_[w];
+    if (index >= rounds_) return pace.cycles;
+    const double begun = std::ceil(static_cast<double>(index) * pace.cycles_of_run /
+                                   static_cast<double>(rounds_) * (1 - 1e-6));
+    const std::int64_t of_later = pace.cycles >= rounds_ ? rounds_ - index : 0;
+    return std::min(pace.cycles - of_later, static_cast<std::int64_t>(begun));
   }
   // The round of a cycle is the last one before which at most `cycle` cycles are done.
   [[nodiscard]] std::int64_t round_of(std::size_t w, std::int64_t cycle) const {
-    std::int64_t index = cycle * rounds_ / paces_[w].cycles;
+    const double at = static_cast<double>(cycle) * static_cast<double>(rounds_) / paces_[w].cycles_of_run;
+    auto index = static_cast<std::int64_t>(std::min(at, static_cast<double>(rounds_ - 1)));
     while (before(w, index + 1) <= cycle) ++index;
     while (before(w, index) > cycle) --index;
     return index;
@@ -173,7 +185,7 @@ std::string staleness_note(const Scenario& scenario, const std::vector<Pace>& pa
   std::size_t slowest = 0, fastest = 0;
   for (std::size_t w = 0; w < paces.size(); ++w) {
     all += paces[w].cycles;
-    if (paces[w].cycles < paces[slowest].cycles) slowest = w;
+    if (paces[w].local_steps > 0 && paces[w].cycles < paces[slowest].cycles) slowest = w;
     if (paces[w].cycles > paces[fastest].cycles) fastest = w;
   }
   const auto of = [&](std::size_t w) {
@@ -191,20 +203,33 @@ std::string staleness_note(const Scenario& scenario, const std::vector<Pace>& pa
          "; the server is at the first site, and its memory is not counted";
 }
 
+// Flows have averaged rates, unless the links change over time.
+void average_paths(Plan& plan, const Scenario& scenario, const std::vector<Pace>& paces) {
+  plan.classes[0].own_pace = scenario.platform.changes.empty();
+  if (!plan.classes[0].own_pace) return;
+  for (int site = 1; site < static_cast<int>(paces.size()); ++site) {
+    const Pace& pace = paces[static_cast<std::size_t>(site)];
+    if (pace.local_steps == 0) continue;
+    plan.averaged_paths.push_back({site, 0, pace.up_bytes_per_s});
+    plan.averaged_paths.push_back({0, site, pace.down_bytes_per_s});
+  }
+}
+
 Plan plan(const Scenario& scenario) {
-  const auto bytes = [&](Content content) {
-    return static_cast<double>(count_parameters(scenario.model).total()) *
-           format_of(scenario.strategy, content).bytes_per_element();
-  };
-  const double up = bytes(Content::pseudo_gradient), down = bytes(Content::parameter);
-  if (scenario.strategy.staleness || !paces_differ(scenario, up, down)) return plan_in_lockstep(scenario);
+  if (scenario.strategy.staleness) return plan_in_lockstep(scenario);
   const std::int64_t local_steps = scenario.strategy.local_steps;
   Plan plan = plan_of_rounds(scenario, local_steps);
   overlap_rounds(plan, local_steps);
   plan.classes[0].identical = false;  // a worker may have a cycle in one round and none in the next one
   const auto server = static_cast<NodeId>(plan.nodes.size());
   plan.nodes.push_back({NodeKind::server, 0, 0});
-  std::vector<Pace> paces = own_paces(scenario, up, down);
+  std::vector<Pace> paces = own_paces(scenario).sites;
+  // Each round has a cycle of the fastest worker, also if shares of cycles would train what the last rounds
+  // do.
+  Pace& fastest = *std::max_element(paces.begin(), paces.end(),
+                                    [](const Pace& a, const Pace& b) { return a.cycles < b.cycles; });
+  fastest.cycles = std::max(fastest.cycles, plan.rounds);
+  average_paths(plan, scenario, paces);
   plan.notes.push_back(staleness_note(scenario, paces));
   const PacedRounds rounds(scenario, plan, server, std::move(paces));
   plan.classes[0].reach = rounds.reach();
@@ -214,7 +239,8 @@ Plan plan(const Scenario& scenario) {
 
 PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   PlanSummary summary = through_first_site(axes, fixed);
-  // Among links that differ, each site exchanges at its own pace, which a star that starts at once is not.
+  // With `staleness`, and among links that differ, sites begin at different times, which a star that starts
+  // at once does not.
   summary.stages[0].between = Between::any;
   return summary;
 }
@@ -238,7 +264,9 @@ Method async_diloco() {
       "delayed Nesterov updates and the grace period of the server, which change quality but no bytes";
   method.rounds_late = 1;
   method.assumptions =
-      "the number of updates of each site follows from expected times, as if the server knew them";
+      "without staleness, each transfer has the rate that the other sites leave of the links on average, and "
+      "the rates at which sites train add up";
+  method.own_pace = [](const Strategy& strategy) { return !strategy.staleness; };
   method.plan = plan;
   method.formula = formula;
   return method;

@@ -1,4 +1,4 @@
-// DiLoCo with two periods: the M sites form R regions of equally many consecutive sites (`regions`). After
+// DiLoCo with two periods: the M sites form R regions of equally many sites (`regions`; regions.hpp). After
 // every K local steps, each region averages its parameters, as in hierarchical local SGD (Lin et al. 2018).
 // In every G-th round (`global_period`) all sites instead average their pseudo-gradients since the last such
 // round, and an outer Nesterov step follows, as in DiLoCo. Each site sends B bytes per round, as the mean
@@ -8,6 +8,7 @@
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/regions.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
@@ -17,19 +18,18 @@ namespace {
 // The same exchange within each region.
 std::vector<Exchange> in_regions(const Scenario& scenario, const Exchange& whole) {
   const auto regions = static_cast<std::size_t>(scenario.strategy.regions);
-  const std::size_t sites = whole.nodes.size() / regions;
-  std::vector<Exchange> exchanges;
-  for (std::size_t region = 0; region < regions && sites > 1; ++region) {
-    Exchange& exchange = exchanges.emplace_back(whole);
-    const auto first = whole.nodes.begin() + static_cast<std::ptrdiff_t>(region * sites);
-    exchange.nodes.assign(first, first + static_cast<std::ptrdiff_t>(sites));
-  }
+  const std::vector<int> region_of = regions_of_sites(scenario.platform, scenario.strategy.regions);
+  std::vector<Exchange> exchanges(whole.nodes.size() > regions ? regions : 0, {{}, whole.payloads});
+  if (exchanges.empty()) return exchanges;
+  for (const NodeId node : whole.nodes)
+    exchanges[static_cast<std::size_t>(region_of[static_cast<std::size_t>(node)])].nodes.push_back(node);
   return exchanges;
 }
 
 Plan plan(const Scenario& scenario) {
   const std::int64_t local_steps = scenario.strategy.local_steps, period = scenario.strategy.global_period;
   Plan plan = plan_of_rounds(scenario, local_steps);
+  plan.notes.push_back("hierarchical_diloco: " + regions_note(scenario.platform, scenario.strategy.regions));
   const auto is_global = [period](std::int64_t index) { return (index + 1) % period == 0; };
   classify_rounds(plan, period, [=](std::int64_t index) { return is_global(index) ? 1 : 0; });
   const Exchange parameters = full_model_exchange(scenario, plan.groups, {Content::parameter});
@@ -107,7 +107,8 @@ Method hierarchical_diloco() {
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
   method.averages_everything = false;    // regions differ between two global rounds
   method.not_modelled = "an outer optimiser inside regions; regions of unequal size";
-  method.assumptions = "regions are consecutive sites; a global round replaces the regional average";
+  method.assumptions =
+      "regions are those of the platform, or consecutive sites; a global round replaces the regional average";
   method.check = check_regions;
   method.plan = plan;
   method.formula = formula;

@@ -8,7 +8,7 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr double kHalf = 2;    // bytes of a 16-bit element
-constexpr double kSingle = 4;  // bytes of a 32-bit element: router scores, and logits of most frameworks
+constexpr double kSingle = 4;  // bytes of a 32-bit element: router scores
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
@@ -58,12 +58,10 @@ void count_activations(const ModelShape& shape, bool experts_here, SiteModel& mo
   model.dense_layer_bytes_per_token = kHalf * (rest + with_block * (d + matrices * real(shape.d_ffn)));
   model.moe_layer_bytes_per_token = kHalf * (rest + d + matrices * real(shared_width(shape))) +
                                     kSingle * real(shape.experts + shape.identity_experts);
-  const bool own = shape.architecture == "fomoe";
   model.bytes_per_token_and_expert =
-      kHalf * (own && experts_here ? (matrices - 1) * real(shape.d_expert) : 2 * d + hidden);
+      kHalf * (experts_here ? (matrices - 1) * real(shape.d_expert) : 2 * d + hidden);
   model.outer_norm_bytes_per_token = kHalf * d * real(shape.outer_norms + 1);
-  model.logit_bytes_per_token = (own ? kHalf : kSingle) * real(shape.vocabulary);
-  model.logit_chunk_bytes = real(own ? kLogitChunkBytes : kOtherLogitChunkBytes);
+  model.logit_bytes_per_token = kHalf * real(shape.vocabulary);
 }
 
 double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int stage) {
@@ -76,14 +74,14 @@ double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int
 
 double activation_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
                         int stage) {
-  const double tokens = micro_batch_sequences * model.sequence_length;
+  const double tokens = micro_batch_sequences * model.sequence_length / model.gpus.context_parallel;
   const double moe_layer = model.moe_layer_bytes_per_token +
                            model.bytes_per_token_and_expert * (model.expert_padding * load.executed_experts);
   const double dense_layers = model.layers - model.moe_layers;
   double kept = dense_layers * model.dense_layer_bytes_per_token + model.moe_layers * moe_layer;
   double working = 0;
   if (model.gpus.activation_checkpointing && model.dense_layer_bytes_per_token > 0) {
-    kept = model.layers * 2 * model.d_model;
+    kept += (model.layers * 2 * model.d_model - kept) / static_cast<double>(model.gpus.checkpoint_every);
     working = std::max(dense_layers > 0 ? model.dense_layer_bytes_per_token : 0.0,
                        (model.moe_layers > 0 ? 1.0 : 0.0) * moe_layer);
   }
@@ -91,7 +89,7 @@ double activation_bytes(const SiteModel& model, const SiteLoad& load, double mic
   const double bytes = tokens * (micro_batches_in_flight(model, load, stage) / stages * kept + working) +
                        in_last_stage(model, load, stage) *
                            (tokens * model.outer_norm_bytes_per_token +
-                            std::min(model.logit_chunk_bytes, tokens * model.logit_bytes_per_token));
+                            std::min(real(kLogitChunkBytes), tokens * model.logit_bytes_per_token));
   return bytes / static_cast<double>(model.gpus.tensor_parallel);
 }
 

@@ -1,4 +1,5 @@
-// Activation memory: bytes that the forward pass keeps for the backward pass.
+// Activation memory of fomoe-train: bytes that the forward pass keeps for the backward pass. That of other
+// frameworks is in costmodel/counts.
 //
 // The count follows Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models"
 // (arXiv 2205.05198, section 4). In that paper, a is the number of attention heads, s the sequence length, b
@@ -10,7 +11,7 @@
 //   - Logits exist for one chunk of tokens at a time.
 // A layer of the paper's model then keeps 32·s·b·h bytes instead of s·b·h·(34 + 5·a·s/h).
 //
-// All elements are 16-bit except router scores and, in other frameworks than fomoe-train, logits. Below, d is
+// All elements are 16-bit except router scores. Below, d is
 // the model's width d_model, d_qk and d_v are the elements per head of a query or key and of a value, and
 // a_kv is the number of key and value heads. f is the hidden width of a feed-forward block, and n is its
 // number of matrices (3 with a gate, otherwise 2). k of the N_e experts of a layer compute for a token, and
@@ -19,16 +20,12 @@
 //              norms of queries and keys keep their inputs as well
 //   norms      2·d for the input of each norm
 //   dense      2·[d + n·f], the input and the hidden elements
-//   experts    2·[d + k·(2d + n·f) + shared·n·f] + 4·N_e: for each of the k experts a copy of the token, the
-//              expert's output and the expert's hidden elements; and the router's scores
-//   experts of fomoe-train
-//              2·[d + k·(n − 1)·f + shared·n·f] + 4·N_e: it copies the tokens again in the backward pass,
-//              needs no outputs of experts there, and computes the activation function again
-//              (trainer/model/moe_rows.cpp)
-// The last formula holds for the architecture "fomoe" (the paper's family and shapes of the user's own) if
-// the GPU that has a token also has the token's experts. With expert parallelism the copies come from other
-// GPUs, and with other architectures the text describes frameworks in the way of Megatron-LM, so both keep
-// the copies and the outputs.
+//   experts    2·[d + k·(n − 1)·f + shared·n·f] + 4·N_e: the hidden elements of the k experts, and the
+//              router's scores. The tokens are copied again in the backward pass, which needs no outputs of
+//              experts and computes the activation function again (trainer/model/moe_rows.cpp)
+//   experts on other GPUs
+//              2·[d + k·(2d + n·f) + shared·n·f] + 4·N_e: also a copy of the token and the expert's output
+//              for each of the k experts, because they come from other GPUs
 //
 // A layer with linear attention keeps the elements that linear_attention.hpp counts in place of attention's.
 // If layers differ in this, each counts the mean over all layers.
@@ -40,11 +37,9 @@
 
 namespace fomoe::costmodel {
 
-/// The most bytes of logits that exist at a time on a GPU. linear_cross_entropy of fomoe-train takes the
-/// first constant, and computes the logits chunk by chunk; the second is assumed for other architectures,
-/// which other frameworks train.
+/// The most bytes of logits that exist at a time on a GPU: linear_cross_entropy of fomoe-train computes them
+/// chunk by chunk.
 inline constexpr std::int64_t kLogitChunkBytes = std::int64_t{2} << 30;
-inline constexpr std::int64_t kOtherLogitChunkBytes = std::int64_t{512} << 20;
 
 /// Sets the activation members of `model`; they remain 0 (unknown) for an opaque model. `experts_here`: the
 /// experts of a token are on the GPU that has the token.
@@ -59,7 +54,7 @@ double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int
 /// each of the n micro-batches of the global batch.
 inline double replica_micro_batch(const SiteModel& model, const SiteLoad& load) {
   if (model.pipeline_micro_batches == 0) return model.micro_batch_sequences;
-  const double shared_by = model.gpus.tensor_parallel * model.gpus.pipeline_parallel;
+  const double shared_by = model.gpus.gpus_per_replica();
   return std::ceil(std::ceil(load.batch_sequences / model.pipeline_micro_batches) * shared_by / load.gpus);
 }
 

@@ -52,6 +52,21 @@ double unembedding_flops(const ModelShape& shape) {
   return kTrainingFlopsPerParameter * static_cast<double>(shape.vocabulary * shape.d_model);
 }
 
+double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double unembedding) {
+  const double total = flops.total();
+  if (gpus.activation_checkpointing)
+    return (1.0 - unembedding / total) / static_cast<double>(gpus.checkpoint_every);
+  switch (gpus.selective_checkpointing) {
+    case SelectiveCheckpointing::operators:
+      return (total - unembedding - flops.attention) / total / 2;
+    case SelectiveCheckpointing::attention:
+      return flops.attention / total;
+    case SelectiveCheckpointing::none:
+      break;
+  }
+  return 0;
+}
+
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
                               FlopsAccounting accounting) {
   return partial_replica_flops(full_replica_flops(shape), static_cast<double>(shape.experts),

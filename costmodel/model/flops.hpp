@@ -66,11 +66,11 @@ inline FlopsPerToken partial_replica_flops(const FlopsPerToken& full, double exp
 /// known.
 double unembedding_flops(const ModelShape& shape);
 
-/// Share of the forward pass that activation checkpointing repeats: all layers, including attention. The
-/// unembedding is no layer, and its activations are kept. `flops_per_token` includes it.
-inline double repeated_share(double flops_per_token, double unembedding) {
-  return 1.0 - unembedding / flops_per_token;
-}
+/// Share of the forward pass that activation checkpointing repeats: of all layers or of every n-th one,
+/// including attention. The unembedding is no layer, and its activations are kept. Selective checkpointing
+/// repeats every second matrix product of the layers (assumed: half of their FLOPs), or attention's scores
+/// and weighted values.
+double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double unembedding);
 
 /// Share of experts in the FLOPs of a backward pass, which computes 2 of 3 parts and repeats `repeated` of
 /// the third. `share` is their share in all three parts. Experts are in layers, so that all of their part is

@@ -9,48 +9,70 @@ StageParameters stage_parameters(const SiteModel& model, const SiteLoad& load, i
   const double tensor = model.gpus.tensor_parallel;
   const double stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
   return {((load.dense - model.embedding_elements) / stages + stage_tables(model, load, stage)) / tensor,
-          load.experts / (stages * (tensor * model.gpus.expert_parallel))};
+          load.experts / (stages * model.gpus.experts_divided())};
 }
 
-double sharded_degree(const SiteModel& model, const SiteLoad& load) {
+ShardedDegrees sharded_degrees(const SiteModel& model, const SiteLoad& load) {
   const SiteGpus& gpus = model.gpus;
-  if (!model.shards_all_gpus) return gpus.sharded;
-  return load.gpus /
-         static_cast<double>(gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel);
+  const double tensor = gpus.tensor_parallel;
+  const bool with_context =
+      gpus.sharded > 1 || gpus.stack == Stack::megatron || gpus.stack == Stack::torchtitan;
+  const double dense = model.shards_all_gpus
+                           ? load.gpus / static_cast<double>(gpus.tensor_parallel * gpus.pipeline_parallel)
+                           : static_cast<double>(gpus.sharded * (with_context ? gpus.context_parallel : 1));
+  return {dense, std::max(1.0, dense * tensor / gpus.experts_divided())};
 }
+
+namespace {
+
+// Bytes that a GPU sends to reduce the gradients of one byte of parameters, which `copies` GPUs have.
+double gradient_traffic(double sharded, double copies) { return gradient_factor(sharded, copies / sharded); }
+
+double gathered_share(double sharded) { return (sharded - 1.0) / sharded; }
+
+}  // namespace
 
 IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load, double computation_s) {
   const SiteGpus& gpus = model.gpus;
-  const double tensor = gpus.tensor_parallel, expert = gpus.expert_parallel, stages = gpus.pipeline_parallel;
-  const double sharded = sharded_degree(model, load);
+  const double tensor = gpus.tensor_parallel, expert = gpus.expert_parallel, stages = gpus.pipeline_parallel,
+               context = gpus.context_parallel;
+  const ShardedDegrees sharded = sharded_degrees(model, load);
   const double s_per_byte = gpus.intra_site_bytes_per_s > 0 ? 1 / gpus.intra_site_bytes_per_s : 0;
-  const double replicas = load.gpus / (sharded * tensor * expert * stages);
-  const double rank_sequences = load.sequences * (tensor * stages) / load.gpus;
+  const double rank_sequences = load.sequences * gpus.gpus_per_replica() / load.gpus;
   // fsdp without a micro-batch has one per step, as its plan says.
   const bool one = model.shards_all_gpus && model.micro_batch_sequences == 0;
   const double micro_batches =
       one ? 1.0 : std::max(1.0, rank_sequences / std::max(model.micro_batch_sequences, 1.0));
   const StageParameters held = stage_parameters(model, load, 0);
-  const double gathered_s = s_per_byte * 2.0 * (sharded - 1.0) / sharded * (held.dense + held.experts);
-  const double activations_s = s_per_byte * 2.0 * model.sequence_length * model.d_model * rank_sequences;
-  const double passes = gpus.activation_checkpointing ? 6 : 4;
+  const double gathered_s =
+      s_per_byte * 2.0 *
+      (gathered_share(sharded.dense) * held.dense + gathered_share(sharded.experts) * held.experts);
+  const double token_s = s_per_byte * 2.0 * model.sequence_length * rank_sequences / context;
+  const double activations_s = token_s * model.d_model;
+  const double passes =
+      4.0 + (gpus.activation_checkpointing ? 2.0 / static_cast<double>(gpus.checkpoint_every) : 0.0);
 
   IntraSiteSeconds seconds;
+  const double copies_of_experts = load.gpus / (gpus.experts_divided() * stages);
   seconds.gradients = s_per_byte * 2.0 *
-                      (gradient_factor(sharded, replicas * expert) * held.dense +
-                       gradient_factor(sharded, replicas) * held.experts);
+                      (gradient_traffic(sharded.dense, load.gpus / (tensor * stages)) * held.dense +
+                       gradient_traffic(sharded.experts, copies_of_experts) * held.experts);
   if (gpus.zero_stage == 3) {
     seconds.weight_gathers = 2.0 * micro_batches * gathered_s;
   } else {
     seconds.updated_weights = gathered_s;
   }
   seconds.tensor = passes * model.layers / stages * 2 * (tensor - 1) / tensor * activations_s;
+  const double exchanged = gpus.context_exchange == ContextExchange::ring
+                               ? (passes / 2.0 + 1.0) * (context - 1) * model.key_value_elements
+                               : passes / 2.0 * (context - 1) / context * model.attention_elements;
+  seconds.context = model.layers / stages * exchanged / tensor * token_s;
   seconds.expert =
       passes * model.moe_layers / stages * (expert - 1) / expert * load.executed_experts * activations_s;
   seconds.stages = (stages > 1 ? 2.0 : 0.0) * activations_s;
-  seconds.bubble =
-      (stages - 1) / micro_batches *
-      (computation_s + seconds.weight_gathers + seconds.tensor + seconds.expert + seconds.stages);
+  seconds.bubble = (stages - 1) / (micro_batches * gpus.virtual_stages) *
+                   (computation_s + seconds.weight_gathers + seconds.tensor + seconds.context +
+                    seconds.expert + seconds.stages);
   return seconds;
 }
 

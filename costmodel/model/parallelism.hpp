@@ -28,15 +28,16 @@ inline double stage_tables(const SiteModel& model, const SiteLoad& load, int sta
 
 /// Layers are divided evenly among all pipeline stages (p in each site, and M times p if each of M sites is a
 /// stage of a pipeline across sites), matrices among t tensor-parallel GPUs, and experts among e
-/// expert-parallel GPUs.
+/// expert-parallel GPUs and their matrices among t_e.
 StageParameters stage_parameters(const SiteModel& model, const SiteLoad& load, int stage);
 
 /// Largest number of parameters that ZeRO 3 gathers at once: the mean dense part of a layer with its experts,
 /// or one embedding table.
 inline double largest_layer_parameters(const SiteModel& model, const SiteLoad& load) {
-  const double layer = (load.dense - model.embedding_elements) / model.layers +
-                       load.experts / (std::max(model.moe_layers, 1.0) * model.gpus.expert_parallel);
-  return std::max(layer, model.table_elements) / static_cast<double>(model.gpus.tensor_parallel);
+  const double tensor = model.gpus.tensor_parallel;
+  const double layer = (load.dense - model.embedding_elements) / model.layers / tensor +
+                       load.experts / (std::max(model.moe_layers, 1.0) * model.gpus.experts_divided());
+  return std::max(layer, model.table_elements / tensor);
 }
 
 /// Seconds of communication and waiting in one optimiser step, in addition to computation. No overlap with
@@ -46,18 +47,25 @@ struct IntraSiteSeconds {
   double updated_weights = 0;  // gather after the optimiser, ZeRO 1 and 2
   double weight_gathers = 0;   // gathers of weights in the passes, ZeRO 3
   double tensor = 0;
+  double context = 0;
   double expert = 0;
   double stages = 0;  // transfers between pipeline stages
   double bubble = 0;
   [[nodiscard]] double before_optimizer() const {
-    return gradients + weight_gathers + tensor + expert + stages + bubble;
+    return gradients + weight_gathers + tensor + context + expert + stages + bubble;
   }
   [[nodiscard]] double total() const { return before_optimizer() + updated_weights; }
 };
 
-/// GPUs of a site among which ZeRO divides a replica. fsdp shards among all GPUs that the other degrees
-/// leave.
-double sharded_degree(const SiteModel& model, const SiteLoad& load);
+/// GPUs of a site among which ZeRO divides the dense parameters and the experts of a GPU. fsdp shards among
+/// all GPUs that the other degrees leave. Context-parallel GPUs have the same parameters and shard them too,
+/// with Megatron-LM and torchtitan or if `sharded` GPUs do. The experts are already divided among e·t_e of
+/// the Z_d·t GPUs that share the dense parameters, so that max(1, Z_d·t / (e·t_e)) of them share a part of
+/// the experts.
+struct ShardedDegrees {
+  double dense, experts;
+};
+ShardedDegrees sharded_degrees(const SiteModel& model, const SiteLoad& load);
 
 /// Bytes that each GPU sends to reduce one byte of gradients: first to z shards, then each shard among r
 /// replicas. The result is (z−1)/z + 2(r−1)/(r·z).
@@ -65,19 +73,25 @@ inline double gradient_factor(double sharded, double replicas) {
   return ((sharded - 1.0) + 2.0 * (replicas - 1.0) / replicas) / sharded;
 }
 
-/// Times of intra-site communication. z, t, e and p are the sharded, tensor, expert and pipeline degrees; r
-/// is the data-parallel degree. D and X are the dense and expert parameters of a GPU. T is the number of
-/// tokens of its replica in a step, in m micro-batches. The model has L layers, of which L_moe have experts,
-/// k experts per token, and the width d (d_model). b is the fabric bandwidth of one GPU in bytes/s. An
-/// element has 2 B.
-///   gradients        2·[f(z, r·e)·D + f(z, r)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
-///   updated weights  2·(z−1)/z·(D + X)/b                                             ZeRO 1 and 2
-///   weight gathers   m · 2 · 2·(z−1)/z·(D + X)/b, once forward and once backward     ZeRO 3
+/// Times of intra-site communication. N GPUs have the tensor, context, expert and pipeline degrees t, c, e
+/// and p; t_e GPUs divide an expert. Z_d and Z_e are the sharded degrees of dense parameters and of experts.
+/// R_d = N/(t·p) GPUs have the same dense parameters, and R_e = N/(e·t_e·p) the same experts. D and X are the
+/// dense and expert parameters of a GPU. T is the number of tokens of a GPU in a step, in m micro-batches.
+/// The model has L layers, of which L_moe have experts, k experts per token, and the width d (d_model). The
+/// queries, keys, values and outputs of all heads have the widths Q, K, V and O. b is the fabric bandwidth of
+/// one GPU in bytes/s. An element has 2 B.
+///   gradients        2·[f(Z_d, R_d/Z_d)·D + f(Z_e, R_e/Z_e)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
+///   updated weights  2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b                              ZeRO 1 and 2
+///   weight gathers   m · 2 · 2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b, once forward and once backward   ZeRO 3
 ///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b
+///   context          L/p · 3 · (c−1)·2·T·(K + V)/t/b: the keys and values of the other GPUs, again in the
+///                    backward pass, and their gradients (Liu et al. 2023, arXiv 2310.01889); all-to-all:
+///                    L/p · 2 · (c−1)/c·2·T·(Q + K + V + O)/t/b (Jacobs et al. 2023, arXiv 2309.14509)
 ///   expert           4·L_moe/p all-to-alls a micro-batch: 4·L_moe/p · (e−1)/e · 2·T·k·d/b
 ///   stages           2 · 2·T·d/b if p > 1
-///   bubble           (p−1)/m of the computation and of all that repeats with the micro-batches
-/// Activation recomputation repeats the forward half of `tensor` and `expert`: their factor 4 becomes 6.
+///   bubble           (p−1)/(m·v) of the computation and of all that repeats with the micro-batches, v
+///                    virtual stages (Narayanan et al. 2021, section 2.2.2)
+/// Activation recomputation repeats the forward half of `tensor`, `context` and `expert`.
 IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load, double computation_s);
 
 }  // namespace fomoe::costmodel

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/activations.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/residency.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -34,7 +34,7 @@ namespace {
 
 double sequences_per_pass_of_site(const Scenario& scenario) {
   const SiteGpus& gpus = scenario.gpus;
-  const int replicas = gpus.count / (gpus.tensor_parallel * gpus.pipeline_parallel);
+  const int replicas = gpus.count / gpus.gpus_per_replica();
   return static_cast<double>(micro_batch_sequences(scenario) * replicas);
 }
 
@@ -67,25 +67,46 @@ double sequences_per_pass(const Scenario& scenario) {
 double sequences_per_pass_and_gpu(const Scenario& scenario) {
   const SiteGpus& gpus = scenario.gpus;
   if (sites_differ(scenario)) return sequences_per_pass(scenario) / gpus.count;
-  return static_cast<double>(micro_batch_sequences(scenario)) /
-         (gpus.tensor_parallel * gpus.pipeline_parallel);
+  return static_cast<double>(micro_batch_sequences(scenario)) / gpus.gpus_per_replica();
 }
 
 namespace {
+
+/// Bytes of the sum of the gradients of several micro-batches.
+double bytes_of_gradients(const SiteGpus& gpus) {
+  if (gpus.gradient_dtype) return bytes_of(*gpus.gradient_dtype);
+  return gpus.stack == Stack::deepspeed ? 2 : 4;
+}
 
 /// fomoe-train keeps the gradients of a step of one micro-batch as the backward pass leaves them, in 16 bits.
 /// It divides no model among GPUs.
 double gradient_bytes_of_one_pass(const Scenario& scenario) {
   const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
   const SiteGpus& gpus = scenario.gpus;
+  if (gpus.stack != Stack::fomoe) return bytes_of_gradients(gpus);
   if (profiled == nullptr || profiled->profile.dtype != "bf16") return 4;
-  const bool divided = gpus.tensor_parallel * gpus.pipeline_parallel * gpus.expert_parallel > 1;
+  const bool divided = gpus.gpus_per_replica() * gpus.expert_parallel > 1;
   if (divided || (gpus.sharded > 1 && gpus.zero_stage > 1)) return 4;
   const auto& origin = profiled->profile.origin;
   return !origin || origin->kind == "fomoe-train" ? 2 : 4;
 }
 
 }  // namespace
+
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer) {
+  if (!has_axis(method, "outer_optimizer")) return method.outer_bytes_per_parameter;
+  switch (optimizer) {
+    case OuterOptimizer::nesterov:
+      return 4 + 4;
+    case OuterOptimizer::adam:
+    case OuterOptimizer::yogi:
+      return 4 + 4 + 4;
+    case OuterOptimizer::average:
+    case OuterOptimizer::local_adamw:
+      return 0;
+  }
+  return 0;
+}
 
 SiteModel site_model(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;
@@ -106,13 +127,15 @@ SiteModel site_model(const Scenario& scenario) {
   model.micro_batch_sequences = static_cast<double>(micro_batch_sequences(scenario));
   model.outer_bytes_per_parameter =
       outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
-  model.moment_bytes_per_parameter = scenario.strategy.method->moment_bytes_per_parameter;
+  model.moment_bytes_per_parameter =
+      scenario.strategy.method->moment_bytes_per_parameter * bytes_of(scenario.gpus.moment_dtype) / 4;
   model.encoded_differences = scenario.strategy.method->encoded_differences;
   model.encoded_parameters = scenario.strategy.method->encoded_parameters;
   if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
       profiled != nullptr && profiled->profile.synchronisation)
     model.outer_step_s_per_parameter = profiled->profile.synchronisation->outer_step_s_per_parameter;
   model.gradient_bytes_of_one_pass = gradient_bytes_of_one_pass(scenario);
+  model.gradient_bytes = bytes_of_gradients(scenario.gpus);
   model.outer_state_of_embedding = !scenario.strategy.method->own_embedding;
   if (scenario.strategy.method->residency == Residency::sharded_gathered) {
     model.shards_all_gpus = true;
@@ -122,9 +145,11 @@ SiteModel site_model(const Scenario& scenario) {
     model.pipeline_micro_batches = static_cast<double>(scenario.strategy.micro_batches);
     model.one_forward_one_backward = scenario.strategy.schedule == PipelineSchedule::one_f_one_b;
   }
-  const bool experts_here =
-      scenario.gpus.expert_parallel == 1 && scenario.strategy.method->residency != Residency::experts_sharded;
-  count_activations(shape, experts_here, model);
+  const bool experts_elsewhere = scenario.strategy.method->residency == Residency::experts_sharded;
+  count_activations(shape, scenario.gpus.expert_parallel == 1 && !experts_elsewhere, model);
+  model.stack_shape = stack_shape(shape, scenario.strategy.skip_token || experts_elsewhere);
+  model.key_value_elements = model.stack_shape.keys + model.stack_shape.values;
+  model.attention_elements = model.key_value_elements + model.stack_shape.queries + model.stack_shape.output;
   return model;
 }
 
@@ -145,18 +170,61 @@ SiteLoad site_load(const Scenario& scenario, const SiteModel& model, const Fixed
   return load;
 }
 
+namespace {
+
+/// Settings that the stack has.
+void check_stack(const SiteGpus& gpus) {
+  const auto refuse_with = [&](const char* key, const char* got, const std::string& expected,
+                               const std::string& example) {
+    throw InputError(std::string("compute.") + key,
+                     std::string(got) + " with stack = \"" + to_string(gpus.stack) + '"', expected, example);
+  };
+  std::vector<Logits> known = {Logits::fp32_whole};
+  if (gpus.stack == Stack::fomoe) known = {Logits::chunked};
+  if (gpus.stack == Stack::megatron) known = {Logits::fp32_whole, Logits::fp32_fused, Logits::bf16_fused};
+  if (gpus.stack == Stack::torchtitan) known = {Logits::fp32_whole, Logits::compiled};
+  if (gpus.logits && std::find(known.begin(), known.end(), *gpus.logits) == known.end()) {
+    std::string names;
+    for (const Logits logits : known)
+      names += (names.empty() ? "one of \"" : ", \"") + std::string(to_string(logits)) + '"';
+    refuse_with("logits", to_string(*gpus.logits), names,
+                std::string("logits = \"") + to_string(known.front()) + '"');
+  }
+  const SelectiveCheckpointing selective = gpus.selective_checkpointing;
+  if (selective == SelectiveCheckpointing::none) return;
+  if (gpus.activation_checkpointing)
+    throw InputError("compute.selective_checkpointing", "activation_checkpointing as well",
+                     "only one of them", "activation_checkpointing = false");
+  const Stack has = selective == SelectiveCheckpointing::operators ? Stack::torchtitan : Stack::megatron;
+  if (gpus.stack != has)
+    refuse_with("selective_checkpointing", to_string(selective),
+                std::string("stack = \"") + to_string(has) + "\", which has it",
+                "selective_checkpointing = \"none\"");
+}
+
+}  // namespace
+
 void check_site_gpus(const Scenario& scenario) {
   const SiteGpus& gpus = scenario.gpus;
   const ModelShape& shape = scenario.model;
-  const std::int64_t degrees =
-      std::int64_t{1} * gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel;
+  const std::int64_t degrees = std::int64_t{1} * gpus.sharded * gpus.gpus_per_replica();
   if (gpus.count % degrees != 0) {
     refuse("gpus_per_site", gpus.count,
-           "a multiple of " + std::to_string(degrees) + ", the product of the parallel degrees", degrees);
+           "a multiple of " + std::to_string(degrees) +
+               ", the product of sharded, tensor_parallel, context_parallel and pipeline_parallel",
+           degrees);
   }
+  check_stack(gpus);
+  const bool in_parts =
+      gpus.checkpoint_every > 1 || gpus.selective_checkpointing != SelectiveCheckpointing::none;
+  if (in_parts && scenario.strategy.method->residency == Residency::experts_sharded)
+    throw InputError("compute.activation_checkpointing", "of a part of each layer or of some layers",
+                     "all layers or none, with a method that sends tokens to experts at other sites",
+                     "checkpoint_every = 1");
   if (shape.opaque) {
     const std::string expected = "1 for a model of which only counts are known";
     if (gpus.tensor_parallel > 1) refuse("tensor_parallel", gpus.tensor_parallel, expected, 1);
+    if (gpus.context_parallel > 1) refuse("context_parallel", gpus.context_parallel, expected, 1);
     if (gpus.expert_parallel > 1) refuse("expert_parallel", gpus.expert_parallel, expected, 1);
     if (gpus.pipeline_parallel > 1) refuse("pipeline_parallel", gpus.pipeline_parallel, expected, 1);
     return;
@@ -165,14 +233,30 @@ void check_site_gpus(const Scenario& scenario) {
     refuse("tensor_parallel", gpus.tensor_parallel,
            "a divisor of " + std::to_string(shape.heads) + ", the number of attention heads", 1);
   }
+  if (shape.sequence_length % gpus.context_parallel != 0) {
+    refuse("context_parallel", gpus.context_parallel,
+           "a divisor of " + std::to_string(shape.sequence_length) + ", the tokens of a sequence", 1);
+  }
   if (gpus.pipeline_parallel > shape.layers) {
     refuse("pipeline_parallel", gpus.pipeline_parallel,
            "at most the model's " + std::to_string(shape.layers) + " layers", 1);
+  }
+  if (std::int64_t{gpus.virtual_stages} * gpus.pipeline_parallel > shape.layers ||
+      (gpus.virtual_stages > 1 && gpus.pipeline_parallel == 1)) {
+    refuse("virtual_stages", gpus.virtual_stages,
+           "1, or with pipeline_parallel above 1 at most as many as a stage has layers", 1);
   }
   const std::int64_t held = local_experts(scenario);
   if (gpus.expert_parallel > 1 && (held == 0 || held % gpus.expert_parallel != 0)) {
     refuse("expert_parallel", gpus.expert_parallel,
            "a divisor of " + std::to_string(held) + ", the number of experts that a site holds in each layer",
+           1);
+  }
+  const int of_stage = gpus.count / gpus.pipeline_parallel;
+  if (of_stage % gpus.experts_divided() != 0) {
+    refuse("expert_parallel", gpus.expert_parallel,
+           "a divisor of " + std::to_string(of_stage / gpus.experts_tensor()) +
+               ", the GPUs of a pipeline stage that hold different parts of the experts",
            1);
   }
 }

@@ -2,6 +2,7 @@
 // the same in every row of a sweep; SiteLoad varies by row.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/stack_shape.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
@@ -12,14 +13,16 @@ struct SiteModel {
   double layers = 0, moe_layers = 0, d_model = 0, sequence_length = 0;
   double embedding_elements = 0;  // both tables if the unembedding is not tied
   double table_elements = 0;      // elements of one embedding table: vocabulary · d_model
+  double key_value_elements = 0;  // of a token in a layer with attention
+  double attention_elements = 0;  // the same with queries and outputs
   double experts = 0, active_experts = 0;
   bool skip_token = false;
   double expert_padding = 1;  // rows of an expert's buffer ÷ mean rows: the capacity factor, if there is one
   double micro_batch_sequences = 0;  // from the scenario or the profile; 0: not given
   double outer_bytes_per_parameter = 0, moment_bytes_per_parameter = 8;
   bool outer_state_of_embedding = true;
-  /// Bytes of a gradient in a step of one micro-batch. Sums over several micro-batches have 4.
-  double gradient_bytes_of_one_pass = 4;
+  /// Bytes of a gradient in a step of one micro-batch, and in the sums over several.
+  double gradient_bytes_of_one_pass = 4, gradient_bytes = 4;
   double outer_step_s_per_parameter = 0;                   // measured by the profile; 0: not measured
   double encoded_differences = 1, encoded_parameters = 0;  // see Method
   /// All data-parallel GPUs of a site shard the model (fsdp), whatever gpus.sharded says.
@@ -27,13 +30,20 @@ struct SiteModel {
   /// Micro-batches of a step if each site is a pipeline stage, and 0 otherwise.
   double pipeline_micro_batches = 0;
   bool one_forward_one_backward = false;  // 1F1B instead of GPipe
-  // Activation bytes that the forward pass keeps: see activations.hpp.
+  StackShape stack_shape;                 // for the memory of other frameworks than fomoe-train
+  // Activation bytes that fomoe-train's forward pass keeps: see activations.hpp.
   double dense_layer_bytes_per_token = 0, moe_layer_bytes_per_token = 0;
   double bytes_per_token_and_expert = 0;
   double outer_norm_bytes_per_token = 0, logit_bytes_per_token = 0;
-  double logit_chunk_bytes = 0;  // the most bytes of logits that exist at a time
 };
 SiteModel site_model(const Scenario& scenario);
+
+struct Method;
+
+/// Bytes per parameter of outer optimiser state. If the scenario cannot choose the outer optimiser, this is
+/// the method's own value. Otherwise it is the fp32 state of `optimizer`: the parameters before the round
+/// (anchor), the outer momentum and, for Adam and Yogi, a second moment. Averaging keeps no state.
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
 /// Sets the rates of the GPUs, which affect times but neither counts nor memory.
 void set_rates(SiteModel& model, const SiteGpus& gpus);
@@ -53,9 +63,21 @@ struct SiteLoad {
   double gradient_bytes = 4;            // of a parameter, see gradient_bytes()
 };
 
+struct ByteRange {
+  double low = 0, high = 0;
+};
+
+/// What a GPU needs: its allocated bytes with those outside of the allocator, which decide whether a run
+/// fits. Between `needed` and `most`, which is what the allocator may reserve instead, a run may fail because
+/// of fragments. fomoe-train's memory is compared as it is allocated.
+struct GpuNeed {
+  double needed = 0, most = 0;
+  ByteRange reserved, outside;
+};
+
 /// Bytes of the gradient of a parameter in a step with this many sequences for each GPU.
 inline double gradient_bytes(const SiteModel& model, double sequences) {
-  return sequences > model.micro_batch_sequences ? 4 : model.gradient_bytes_of_one_pass;
+  return sequences > model.micro_batch_sequences ? model.gradient_bytes : model.gradient_bytes_of_one_pass;
 }
 
 /// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is

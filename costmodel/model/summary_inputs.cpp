@@ -60,7 +60,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.layerwise = scenario.strategy.layerwise && has_axis(*scenario.strategy.method, "layerwise");
   fixed.overlap_dispatch =
       scenario.strategy.overlap_dispatch && has_axis(*scenario.strategy.method, "overlap_dispatch");
-  fixed.expert_parallel = scenario.gpus.expert_parallel;
+  fixed.expert_division = scenario.gpus.expert_division();
   fixed.schedule = scenario.strategy.schedule;
   if (has_axis(*scenario.strategy.method, "sharding")) fixed.sharding = scenario.strategy.sharding;
   fixed.gossip_peers = scenario.strategy.gossip_peers;
@@ -69,8 +69,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.expert_parameters = static_cast<double>(counts.expert);
   const FlopsPerToken flops = flops_per_token(shape, shape.experts, false, FlopsAccounting::mechanism);
   fixed.expert_compute_share = flops.expert / flops.total();
-  if (scenario.gpus.activation_checkpointing)
-    fixed.repeated_share = repeated_share(flops.total(), unembedding_flops(shape));
+  fixed.repeated_share = repeated_share(scenario.gpus, flops, unembedding_flops(shape));
   fixed.timed_passes = std::holds_alternative<ProfiledCompute>(scenario.compute);
   fixed.max_sites_per_token = scenario.strategy.max_sites_per_token;
   if (has_axis(*scenario.strategy.method, "stage_sites")) fixed.stage_sites = scenario.strategy.stage_sites;

@@ -50,6 +50,9 @@ struct Method {
   /// Whether the method sends data within a step, so that forward and backward pass are timed separately.
   /// nullptr: it never does.
   bool (*inside_step)(const Scenario&) = nullptr;
+  /// Whether workers never wait for each other, so that the closed form is that of own_pace.hpp. nullptr:
+  /// they always do.
+  bool (*own_pace)(const Strategy&) = nullptr;
   Residency residency = Residency::replica;
   void (*check)(const Scenario&) = nullptr;  // throws InputError if the method cannot run the scenario
   Plan (*plan)(const Scenario&) = nullptr;
@@ -73,6 +76,11 @@ inline Residency residency_of(const Method& method, Sharding sharding) {
 /// Whether sites may process parts of the batch that differ: each site computes all of its own part.
 inline bool allows_unequal_parts(const Method& method) {
   return method.residency != Residency::sharded && method.residency != Residency::experts_sharded;
+}
+
+/// Whether the sites train at their own pace.
+inline bool at_own_pace(const Strategy& strategy) {
+  return strategy.method->own_pace != nullptr && strategy.method->own_pace(strategy);
 }
 
 bool has_axis(const Method& method, std::string_view key);

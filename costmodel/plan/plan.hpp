@@ -165,6 +165,14 @@ struct RoundClass {
   /// Only for a plan that was read from a file: the number of rounds that the file describes, if the other
   /// rounds cannot be derived from them.
   std::optional<std::int64_t> known = {};
+  /// No worker ever waits for another one: the rates at which they train add up. No last round is different.
+  bool own_pace = false;
+};
+
+/// The rate of the path between two sites, payload only.
+struct PathRate {
+  int from = 0, to = 0;
+  double bytes_per_s = 0;
 };
 
 struct Plan {
@@ -178,7 +186,13 @@ struct Plan {
   /// holds all experts.
   std::function<Placement(std::int64_t)> placement = {};
   std::vector<std::string> notes;  // notes on how the method interprets the scenario, in words
+  /// Paths whose flows have this rate whatever others send. It stands for what other flows leave of the links
+  /// on average, where the times at which flows meet are arbitrary (costmodel/compute/own_pace.hpp).
+  std::vector<PathRate> averaged_paths = {};
 };
+
+/// The effective platform on which the plan is executed: with its averaged_paths, if it has any.
+platforms::Platform platform_of(const Plan& plan, platforms::Platform effective);
 
 /// Whether the classes, one after the other, list the rounds in their order. This holds if there is one
 /// class, or a second one that is the last round alone.
@@ -187,6 +201,9 @@ inline bool in_turn(const Plan& plan) {
   return classes.size() == 1 ||
          (classes.size() == 2 && classes[1].count == 1 && classes[1].round_at(0) == plan.rounds - 1);
 }
+
+/// Optimiser steps of a round of a plan whose rounds have equally many, but for a shorter last one.
+std::int64_t steps_of_round(const Plan& plan, std::int64_t index);
 
 /// Elements of chunk `chunk` of `chunks`: ⌈elements/chunks⌉ for the first (elements mod chunks) chunks,
 /// ⌊elements/chunks⌋ for the others.

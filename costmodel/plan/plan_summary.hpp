@@ -64,7 +64,7 @@ struct Fixed {
   FragmentPattern fragment_pattern = FragmentPattern::strided;
   bool layerwise = false;
   bool overlap_dispatch = false;
-  double expert_parallel = 1;  // GPUs of a site that divide the experts
+  double expert_division = 1;  // see SiteGpus::expert_division()
   Sharding sharding = Sharding::full_shard;
   PipelineSchedule schedule = PipelineSchedule::gpipe;
   bool secure_aggregation = false;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -157,9 +158,8 @@ HopTimes hop_times(const Scenario& scenario, double transfers) {
       if (from == to) continue;
       const platforms::Path& path = platform.path(from, to);
       const double round_trip_s = path.latency_s + platform.path(to, from).latency_s;
-      const double bytes_per_s =
-          std::min(platform.route_bytes_per_s(from, to),
-                   flow_cap_bytes_per_s(scenario.network, round_trip_s, path.connection_bytes_per_s));
+      const double bytes_per_s = std::min(platform.route_bytes_per_s(from, to),
+                                          flow_cap_bytes_per_s(scenario.network, round_trip_s, path));
       times.seconds[static_cast<std::size_t>(from * times.nodes + to)] =
           transfers * path.latency_s + chunk_bytes / bytes_per_s;
     }
@@ -183,7 +183,21 @@ RingOrders::RingOrders(const Scenario& scenario) {
   if (scenario.strategy.ring_order == RingOrder::given || scenario.strategy.collective != Collective::ring)
     return;
   times_ = hop_times(scenario);
-  active_ = !all_equal(times_);
+  std::map<std::string, int> regions;
+  for (const platforms::Site& site : scenario.platform.sites)
+    region_.push_back(regions.try_emplace(site.region, static_cast<int>(regions.size())).first->second);
+  if (scenario.platform.shared_links.empty() || regions.size() < 2) region_.clear();
+  active_ = !all_equal(times_) || !region_.empty();
+}
+
+std::vector<NodeId> RingOrders::by_region(std::vector<NodeId> ring) const {
+  if (region_.empty()) return ring;
+  std::vector<NodeId> grouped = ring;
+  std::stable_sort(grouped.begin(), grouped.end(), [&](NodeId a, NodeId b) {
+    return region_[static_cast<std::size_t>(a)] < region_[static_cast<std::size_t>(b)];
+  });
+  const bool no_slower = slowest_hop_s(times_, grouped) <= slowest_hop_s(times_, ring) * (1 + 1e-12);
+  return no_slower ? grouped : ring;
 }
 
 void RingOrders::apply(std::vector<NodeId>& ring) {
@@ -196,14 +210,14 @@ void RingOrders::apply(std::vector<NodeId>& ring) {
     ring = found->second;
   } else if (work_ < kMaxSearchWork) {
     work_ += ring.size() << std::min(ring.size(), kExactNodes);
-    ring = known_[ring] = best_ring(times_, ring);
+    ring = known_[ring] = by_region(best_ring(times_, ring));
   } else {
     // Beyond the limit on searches, a ring follows the order of the best ring of all sites.
     if (rank_.empty()) {
       std::vector<NodeId> all(static_cast<std::size_t>(times_.nodes));
       std::iota(all.begin(), all.end(), 0);
       rank_.resize(all.size());
-      const std::vector<NodeId> best = best_ring(times_, all);
+      const std::vector<NodeId> best = by_region(best_ring(times_, all));
       for (std::size_t i = 0; i < best.size(); ++i) rank_[static_cast<std::size_t>(best[i])] = i;
     }
     std::sort(ring.begin(), ring.end(), [&](NodeId a, NodeId b) {
@@ -270,6 +284,12 @@ std::string ring_order_note(const Scenario& scenario) {
   const HopTimes times = hop_times(scenario);
   std::ostringstream note;
   note.precision(4);
+  if (slowest_hop_s(times, ring) >= slowest_hop_s(times, given)) {
+    note << "ring order " << names_of(scenario, ring)
+         << ": the sites of each region together, so that fewer hops cross the links that regions share "
+            "(strategy.ring_order)";
+    return note.str();
+  }
   note << "ring order " << names_of(scenario, ring) << ": the slowest hop (latency + chunk ÷ rate) takes "
        << slowest_hop_s(times, ring) << " s instead of " << slowest_hop_s(times, given)
        << " s in the given order (strategy.ring_order)";

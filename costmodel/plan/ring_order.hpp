@@ -39,8 +39,13 @@ class RingOrders {
   void apply(std::vector<NodeId>& ring);
 
  private:
+  /// The ring with the sites of each region together, if no hop is then slower: fewer hops cross the links
+  /// that the regions share.
+  [[nodiscard]] std::vector<NodeId> by_region(std::vector<NodeId> ring) const;
+
   bool active_ = false;
   HopTimes times_;
+  std::vector<int> region_;        // of each site, if regions share links; otherwise empty
   std::vector<std::size_t> rank_;  // position of each node in the best ring of all sites
   std::map<std::vector<NodeId>, std::vector<NodeId>> known_;
   std::size_t work_ = 0;

@@ -18,6 +18,7 @@ struct SiteReport {
   std::string name;
   double bytes_sent = 0;  // whole run
   double bytes_received = 0;
+  std::vector<double> bytes_sent_to;  // of bytes_sent, by receiving site; empty: unknown
   double memory_bytes = 0;
   double compute_s = 0;  // mean over rounds
   double exposed_communication_s = 0;
@@ -124,8 +125,10 @@ struct RunEfficiency {
 /// (costmodel/plan/attendance.hpp).
 struct Attendance {
   std::vector<double> missed_rounds;  // by site: rounds of the run in which it took no part
-  double trained_share = 1;           // share of the run's sequences that were trained on
-  double repeated_rounds = 0;         // rounds that were executed again after a failure
+  double trained_share = 1;           // share of the sequences of all rounds that were trained on
+  /// Rounds beyond those without absences, in which what absent sites lost is trained.
+  std::int64_t added_rounds = 0;
+  double repeated_rounds = 0;  // rounds that were executed again after a failure
 };
 
 inline constexpr std::size_t kListedRounds = 1000;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "costmodel/math/spans.hpp"
+#include "costmodel/timeline/own_pace_mean.hpp"
 
 namespace fomoe::costmodel {
 
@@ -198,6 +199,7 @@ std::vector<double> round_durations_s(const std::vector<double>& round_end_s) {
 
 ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& round_class,
                      const Timeline& timeline) {
+  if (round_class.own_pace) return own_pace_mean(plan, sites, round_class, timeline);
   const std::size_t executed = timeline.rounds.size();
   const auto missing = static_cast<double>(round_class.count - static_cast<std::int64_t>(executed));
   ClassMean means;

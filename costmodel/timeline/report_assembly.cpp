@@ -9,10 +9,10 @@
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compose/warnings.hpp"
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/plan/store.hpp"
@@ -138,6 +138,12 @@ RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int6
   report.provenance.push_back(memory_provenance(counts.fullest_site().model, counts.fullest_site().load));
   report.memory_problem = memory_problem(scenario, counts);
   report.warnings = warnings_about(scenario);
+  constexpr double kDoubtedMfu = 0.75;
+  if (report.efficiency && report.efficiency->mfu > kDoubtedMfu)
+    report.warnings.push_back(
+        "the steps have an MFU of " + short_text(std::round(100 * report.efficiency->mfu)) +
+        " %, more than published trainings reach (20 to 60 %); is the step time that of all "
+        "GPUs of a site with its whole batch?");
   return report;
 }
 
@@ -169,6 +175,8 @@ void finish_report(RunReport& report) {
 
 namespace {
 
+constexpr std::size_t kMostWithDestinations = 1024;  // sites
+
 // Adds up mean rounds to the totals of a run.
 class Totals {
  public:
@@ -197,6 +205,12 @@ class Totals {
       (sender < report_.sites.size() ? report_.sites[sender].bytes_sent : report_.store->bytes_sent) += bytes;
       (receiver < report_.sites.size() ? report_.sites[receiver].bytes_received
                                        : report_.store->bytes_received) += bytes;
+      // Only sites have prices by destination: what goes to or comes from a store has none.
+      if (sender < report_.sites.size() && report_.sites.size() <= kMostWithDestinations) {
+        std::vector<double>& by_destination = report_.sites[sender].bytes_sent_to;
+        by_destination.resize(report_.sites.size());
+        if (receiver < report_.sites.size()) by_destination[receiver] += bytes;
+      }
       per_round_.add(from, to, bytes / rounds);
     }
   }
@@ -241,6 +255,25 @@ class Totals {
   double squares_s4_ = 0;  // Σ vᵢ²/(nᵢ − 1)
 };
 
+/// The position of the round whose duration is nearest to the median, the last one of several. The last one
+/// of overlapping rounds empties the pipeline, so one from the middle is representative.
+std::size_t typical_round(const Timeline& timeline, const RoundClass& kind) {
+  const std::size_t executed = timeline.rounds.size();
+  if (kind.overlapping) return executed > 3 ? executed - 3 : executed - 1;
+  // It stands for those that are missing.
+  if (kind.identical && static_cast<std::int64_t>(executed) < kind.count) return executed - 1;
+  const std::vector<double> seconds = round_durations_s(timeline.round_end_s);
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const double median_s = sorted[executed / 2];
+  std::size_t typical = executed - 1;
+  for (std::size_t i = executed; i-- > 0;) {
+    const double off_s = std::abs(seconds[i] - median_s);
+    if (off_s < std::abs(seconds[typical] - median_s) - 1e-9 * median_s) typical = i;
+  }
+  return typical;
+}
+
 RunReport new_report(const Scenario& scenario, const Plan& plan) {
   RunReport report = report_frame(scenario, counts_of(scenario), plan.steps);
   report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
@@ -271,11 +304,8 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   }
   totals.set_interval(0);
   if (longest < timelines.size() && !timelines[longest].rounds.empty()) {
-    // The last one of overlapping rounds empties the pipeline, so a round from the middle is representative.
-    const std::size_t executed = timelines[longest].rounds.size();
-    const bool overlapping = plan.classes[longest].overlapping && executed > 3;
-    report.critical_path =
-        critical_path(plan, report.sites, timelines[longest], overlapping ? executed - 3 : executed - 1);
+    report.critical_path = critical_path(plan, report.sites, timelines[longest],
+                                         typical_round(timelines[longest], plan.classes[longest]));
     if (plan.rounds - plan.classes[longest].count > 1)  // more than one round, so not only a shorter last one
       report.notes.push_back(
           "there are " + std::to_string(plan.classes.size()) +
@@ -309,6 +339,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
   totals.set_interval(doubt_s);
   if (longest != nullptr)
     report.critical_path = critical_path(plan, report.sites, longest->timeline, longest->last - 1);
+  add_attendance(report, plan, samples);
   totals.finish(scenario);
   return report;
 }

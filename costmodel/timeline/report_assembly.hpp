@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/report/run_report.hpp"
 #include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/timeline.hpp"

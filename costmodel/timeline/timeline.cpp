@@ -37,6 +37,8 @@ Timeline concatenated(const std::vector<Timeline>& timelines) {
     for (const auto& [pair, bytes] : part.sent.bytes) all.sent.add(pair.first, pair.second, bytes);
     all.missed_rounds.resize(std::max(all.missed_rounds.size(), part.missed_rounds.size()));
     for (std::size_t n = 0; n < part.missed_rounds.size(); ++n) all.missed_rounds[n] += part.missed_rounds[n];
+    all.missed_steps.resize(std::max(all.missed_steps.size(), part.missed_steps.size()));
+    for (std::size_t n = 0; n < part.missed_steps.size(); ++n) all.missed_steps[n] += part.missed_steps[n];
     all.repeated_rounds += part.repeated_rounds;
     start_s = end_of(all);
   }

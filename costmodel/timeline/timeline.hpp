@@ -69,7 +69,8 @@ struct Timeline {
   std::vector<std::vector<std::string>> op_names;
   /// [node]: rounds in which the node took no part. Empty without rules of attendance.
   std::vector<std::int64_t> missed_rounds;
-  std::int64_t repeated_rounds = 0;  // rounds that were executed again after a failure
+  std::vector<std::int64_t> missed_steps;  // [node]: optimiser steps of these rounds
+  std::int64_t repeated_rounds = 0;        // rounds that were executed again after a failure
 };
 
 /// When the last of the rounds ends. That need not be the last one in order: without synchronisation, a fast

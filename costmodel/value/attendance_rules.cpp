@@ -5,7 +5,7 @@
 #include <string>
 
 #include "costmodel/compose/extra_traffic.hpp"
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/plan/absences.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/value/goodput.hpp"

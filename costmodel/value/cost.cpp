@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "costmodel/inputs/at_site.hpp"
@@ -39,8 +40,41 @@ SiteCost& SiteCost::operator+=(const SiteCost& other) {
   return *this;
 }
 
-SiteCost site_cost(const Scenario& scenario, int site, double gpus, double sent_bytes, double duration_s,
-                   double busy_s) {
+bool egress_by_destination(const std::optional<Prices>& prices) {
+  return prices && std::any_of(prices->sites.begin(), prices->sites.end(),
+                               [](const SitePrices& site) { return !site.egress_to.empty(); });
+}
+
+namespace {
+
+/// The bytes of each price list of a site: those of egress_to, and last those of egress.
+std::vector<double> bytes_by_price(const Scenario& scenario, int site, const SiteTraffic& sent) {
+  const std::vector<EgressTo>& lists = scenario.prices->sites[static_cast<std::size_t>(site)].egress_to;
+  std::vector<double> bytes(lists.size() + 1, 0.0);
+  if (lists.empty()) return {sent.bytes};
+  for (int to = 0; to < scenario.sites(); ++to) {
+    if (to == site) continue;
+    const std::string& name = scenario.platform.sites[static_cast<std::size_t>(to)].name;
+    std::size_t found = lists.size(), length = 0;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      if (!name.starts_with(lists[i].sites) || (found < lists.size() && lists[i].sites.size() <= length))
+        continue;
+      found = i;
+      length = lists[i].sites.size();
+    }
+    bytes[found] +=
+        sent.to.empty() ? sent.bytes / (scenario.sites() - 1) : sent.to[static_cast<std::size_t>(to)];
+  }
+  // What goes to a store is in no price list of its own.
+  if (scenario.strategy.collective == Collective::store && !sent.to.empty())
+    bytes.back() += std::max(0.0, sent.bytes - std::accumulate(sent.to.begin(), sent.to.end(), 0.0));
+  return bytes;
+}
+
+}  // namespace
+
+SiteCost site_cost(const Scenario& scenario, int site, double gpus, const SiteTraffic& sent,
+                   double duration_s, double busy_s) {
   const auto index = static_cast<std::size_t>(site);
   const std::optional<GpuPower>& power =
       scenario.site_compute.empty() ? scenario.power : scenario.site_compute[index].power;
@@ -49,7 +83,10 @@ SiteCost site_cost(const Scenario& scenario, int site, double gpus, double sent_
   if (!scenario.prices) return cost;
   const SitePrices& prices = scenario.prices->sites[index];
   cost.gpus = gpu_price(prices, gpus, duration_s);
-  cost.egress = egress_price(prices.egress, sent_bytes, duration_s);
+  const std::vector<double> bytes = bytes_by_price(scenario, site, sent);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    cost.egress += egress_price(i < prices.egress_to.size() ? prices.egress_to[i].tiers : prices.egress,
+                                bytes[i], duration_s);
   cost.ports = port_price(prices, duration_s);
   cost.energy = prices.energy_price_per_joule * cost.joules;
   return cost;
@@ -64,8 +101,8 @@ void add_cost(RunReport& report, const Scenario& scenario) {
     if (i > 0 && scenario.strategy.method->one_site) break;
     const SiteReport& site = report.sites[i];
     const int index = static_cast<int>(i);
-    sum += site_cost(scenario, index, gpus_of_site(scenario, index).count, site.bytes_sent, duration_s,
-                     site.compute_s * rounds);
+    sum += site_cost(scenario, index, gpus_of_site(scenario, index).count,
+                     {site.bytes_sent, site.bytes_sent_to}, duration_s, site.compute_s * rounds);
   }
   Cost cost;
   cost.gpu_cost = sum.gpus;
@@ -82,10 +119,14 @@ void add_cost(RunReport& report, const Scenario& scenario) {
     report.provenance.push_back(
         {"cost", Origin::computed,
          gpus_text(scenario) +
-             " for the whole wall clock; egress of all bytes that a site sends, in monthly tiers; ports for "
-             "whole months. " +
+             " for the whole wall clock; egress of all bytes that a site sends, in monthly tiers" +
+             (egress_by_destination(scenario.prices) ? ", by destination" : "") +
+             "; ports for whole months. " +
              (report.store ? "Requests to the store, and what it sends, at its prices. " : "") +
-             "Storage, interruptions of spot GPUs and staff are not included"});
+             (scenario.failures && scenario.failures->at_random()
+                  ? "The cost with failures and interruptions is that of their median run. Storage"
+                  : "Interruptions of spot GPUs (without [failures]), storage") +
+             " and staff are not included"});
   }
   if (scenario.power) {
     cost.energy_kwh = sum.joules / kJoulesPerKwh;

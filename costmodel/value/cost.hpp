@@ -1,5 +1,8 @@
 // Cost formulas of duration and bytes.
 #pragma once
+#include <optional>
+#include <vector>
+
 #include "costmodel/inputs/prices.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -30,10 +33,19 @@ struct SiteCost {
   [[nodiscard]] double total() const { return gpus + egress + ports + energy; }
   SiteCost& operator+=(const SiteCost& other);
 };
-/// What a site with this index costs that sends `sent_bytes` and computes for `busy_s` of `duration_s`. A
+/// What a site sends in the run: all of its bytes, and those to each other site. Without `to`, every other
+/// site gets as many.
+struct SiteTraffic {
+  double bytes = 0;
+  std::vector<double> to = {};
+};
+/// What a site with this index costs that sends `sent` and computes for `busy_s` of `duration_s`. A
 /// part is 0 if the scenario has no prices, or no power.
-SiteCost site_cost(const Scenario& scenario, int site, double gpus, double sent_bytes, double duration_s,
-                   double busy_s);
+SiteCost site_cost(const Scenario& scenario, int site, double gpus, const SiteTraffic& sent,
+                   double duration_s, double busy_s);
+
+/// Whether what a site pays for egress depends on where it sends.
+bool egress_by_destination(const std::optional<Prices>& prices);
 
 /// What passes through a store in a whole run of `sites` sites.
 inline StoreUse store_use(const PlanSummary& plan, double sites) {

@@ -25,12 +25,19 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "costmodel/inputs/failures.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
 
 namespace fomoe::costmodel {
+
+/// Failures of one of sites that differ: see FaultyRun.
+struct FaultySite {
+  double failures_per_s = 0, link_failures_per_s = 0;
+  double outage_s = 0;
+};
 
 /// Parameters of one simulated run, in seconds.
 struct FaultyRun {
@@ -40,6 +47,7 @@ struct FaultyRun {
   double site_failures_per_s = 0;  // rate of one site, preemptions included
   double link_failures_per_s = 0;  // rate of one site's link
   double outage_s = 0;             // detection and restart
+  std::vector<FaultySite> each;    // if sites differ; the three values above are then means
   double transfer_s = 0;           // transfer of the state to a site that returns
   double link_outage_s = 0;        // infinite: links are never repaired
   double checkpoint_s = 0;         // C
@@ -51,6 +59,10 @@ struct FaultyRun {
 /// Draws the seconds to the next event of a process with that rate; infinite if the rate is 0.
 using Gap = std::function<double(double events_per_s)>;
 
+/// Rates at which any of the sites, or of their links, fails.
+double all_site_failures_per_s(const FaultyRun& run);
+double all_link_failures_per_s(const FaultyRun& run);
+
 /// Finish time of one sample. Infinite if the run never ends: it waits for a dead link, or failures come
 /// faster than work is done.
 double finish_s(const FaultyRun& run, const Gap& gap);
@@ -61,8 +73,8 @@ double young_interval_s(double checkpoint_s, double mtbf_s);
 ///   τ = √(2·C·M)·[1 + ⅓·√(C/2M) + ⅑·C/2M] − C for C < 2M, else M
 double daly_interval_s(double checkpoint_s, double mtbf_s);
 
-/// Mean of finish_s under policy wait without link failures (Daly 2006). λ is the failure rate of all sites,
-/// R the outage and transfer time, n the number of segments of work:
+/// Mean of finish_s under policy wait without link failures, of sites that are alike (Daly 2006). λ is the
+/// failure rate of all sites, R the outage and transfer time, n the number of segments of work:
 ///   e^{λR}/λ · [(n−1)·(e^{λ(τ+C)} − 1) + (e^{λτ'} − 1)],  τ' the work of the last segment
 double expected_finish_s(const FaultyRun& run);
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <sstream>
 
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/text/human.hpp"

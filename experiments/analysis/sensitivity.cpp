@@ -63,7 +63,9 @@ ShownSensitivity closed_form_sensitivity(const costmodel::Scenario& scenario) {
 
 Engine brief_engine(const costmodel::Scenario& scenario) {
   Engine engine;
-  engine.simulated = costmodel::approximates(costmodel::resolve(scenario));
+  const costmodel::Resolved resolved = costmodel::resolve(scenario);
+  // Workers at their own pace need dozens of rounds for a mean, which the closed form has at once.
+  engine.simulated = costmodel::approximates(resolved) && !resolved.own_pace;
   engine.options.most_flows = kBriefFlows;
   return engine;
 }

@@ -39,12 +39,14 @@ const scenario::Key* find_key(const std::string& name) {
   std::string meant;  // the full key for an abbreviated one: "platform.bandwidth" for "bandwidth"
   for (const scenario::Key& key : scenario::scenario_keys()) {
     const std::string dotted = scenario::dotted(key);
-    if (!is_solvable(key, dotted)) continue;
+    if (!is_solvable(key, dotted) || key.table == "site" || key.table == "path") continue;
     if (dotted == name) return &key;
     if (key.name == name && meant.empty()) meant = dotted;
     known.push_back(dotted);
   }
   if (meant.empty()) meant = scenario::nearest(name, known);
+  if (const scenario::Key* key = scenario::find_key(name); key != nullptr && is_solvable(*key, name))
+    return key;
   throw UsageError(fmt::format(
       "--for: got \"{}\"; expected a key whose value is a number: a count, rate, time, size, share, factor, "
       "power or price (`fomoe list keys`); for example --for platform.bandwidth{}",
@@ -112,11 +114,11 @@ Unknown read_unknown(const std::string& name, const costmodel::Scenario& scenari
   if (document.root().at_path("platform.file") &&
       (name == "platform.bandwidth" || name == "platform.uplink" || name == "platform.downlink" ||
        name == "platform.latency"))
-    throw UsageError(
-        fmt::format("--for: got {} with a platform file, whose sites differ; expected a factor on all of its "
-                    "rates or latencies; for example --for platform.rate_factor or --for "
-                    "network_model.latency_factor",
-                    name));
+    throw UsageError(fmt::format(
+        "--for: got {0} with a platform file, whose sites differ; expected the line of one site, a "
+        "path, or a factor on all rates or latencies; for example --for site.{1}.bandwidth, --for "
+        "path.{1}.{2}.latency, --for platform.rate_factor or --for network_model.latency_factor",
+        name, scenario.platform.sites.front().name, scenario.platform.sites.back().name));
   const toml::node* node = document.root().at_path(name).node();
   if (kind == Kind::count) {
     const auto own = node == nullptr ? std::nullopt : node->value<double>();

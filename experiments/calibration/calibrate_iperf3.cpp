@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 
 #include "costmodel/inputs/network_model.hpp"
 #include "experiments/probe/iperf3_json.hpp"
@@ -62,33 +64,131 @@ double predicted_rate(const Observed& one, double link_bytes_per_s, double effic
   return std::min(efficiency * link_bytes_per_s, costmodel::flow_cap_bytes_per_s(network, one.round_trip_s));
 }
 
+/// Values of both terms.
+struct Start {
+  double efficiency = 1;
+  double window_reciprocal = 0;  // 0: no window limits any transfer
+};
+
 Fit fit(const std::vector<Observed>& all, double link_bytes_per_s, const std::vector<FitTerm>& terms) {
   std::vector<double> seconds;
   for (const Observed& one : all) seconds.push_back(one.transfer.seconds);
   return costmodel::fit_terms(
       terms,
       [&](const std::vector<double>& values) {
+        Start start;
+        for (std::size_t i = 0; i < terms.size(); ++i)
+          (terms[i].name == "tcp_window" ? start.window_reciprocal : start.efficiency) = values[i];
         std::vector<double> predicted;
         for (const Observed& one : all) {
           const double bytes = one.transfer.bytes_per_s * one.transfer.seconds;
           predicted.push_back(
-              bytes / predicted_rate(one, link_bytes_per_s, values[0], values.size() > 1 ? values[1] : 0));
+              bytes / predicted_rate(one, link_bytes_per_s, start.efficiency, start.window_reciprocal));
         }
         return predicted;
       },
       seconds);
 }
 
-/// The starting value of the fit, which uses the reciprocal of the TCP window. It is the reciprocal of the
-/// window with which the transfer with the fewest streams would have its measured rate.
-double first_guess(const std::vector<Observed>& all) {
-  const Observed& fewest = *std::min_element(
-      all.begin(), all.end(),
-      [](const Observed& a, const Observed& b) { return a.transfer.streams < b.transfer.streams; });
-  return fewest.transfer.streams / (fewest.transfer.bytes_per_s * fewest.round_trip_s);
+/// The sum of squared relative errors of the times.
+double squares_of(const std::vector<Observed>& all, double link_bytes_per_s, const Start& start) {
+  double sum = 0;
+  for (const Observed& one : all) {
+    const double predicted = predicted_rate(one, link_bytes_per_s, start.efficiency, start.window_reciprocal);
+    const double error = one.transfer.bytes_per_s / predicted - 1;
+    sum += error * error;
+  }
+  return sum;
+}
+
+/// The best of these fits: the windows limit the transfers with the fewest connections per round trip, and
+/// the link all others. Of transfers that the same term limits, with the rates r ÷ what the term gives for
+/// the value 1, the reciprocal of the value with the least squares is Σ q ÷ Σ q², since the error of a time
+/// is value⁻¹·q − 1.
+Start best_start(std::vector<Observed> all, double link_bytes_per_s) {
+  const auto for_one_byte = [](const Observed& one) { return one.transfer.streams / one.round_trip_s; };
+  std::sort(all.begin(), all.end(),
+            [&](const Observed& a, const Observed& b) { return for_one_byte(a) < for_one_byte(b); });
+  Start best;
+  double least = squares_of(all, link_bytes_per_s, best);
+  std::vector<std::size_t> divisions = {0, all.size()};  // where several fit as well, one term is enough
+  for (std::size_t by_window = 1; by_window < all.size(); ++by_window) divisions.push_back(by_window);
+  for (const std::size_t by_window : divisions) {
+    double windows = 0, windows2 = 0, links = 0, links2 = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double q =
+          all[i].transfer.bytes_per_s / (i < by_window ? for_one_byte(all[i]) : link_bytes_per_s);
+      (i < by_window ? windows : links) += q;
+      (i < by_window ? windows2 : links2) += q * q;
+    }
+    Start start;
+    if (links2 > 0) start.efficiency = std::clamp(links2 / links, 0.01, 1.0);
+    if (windows2 > 0) start.window_reciprocal = windows / windows2;
+    const double squares = squares_of(all, link_bytes_per_s, start);
+    if (squares >= least - 1e-9) continue;
+    least = squares;
+    best = start;
+  }
+  return best;
+}
+
+/// The term with an interval of values that it can have, so that what reads the fit accepts them.
+costmodel::FittedTerm within_limits(costmodel::FittedTerm term, const FitTerm& limits) {
+  constexpr double kLeastShare = 1e-3;  // of the value
+  term.low95 = std::clamp(term.low95, std::max(limits.low, kLeastShare * term.value), term.value);
+  term.high95 = std::clamp(term.high95, term.value, limits.high);
+  return term;
+}
+
+/// Refuses a fit that does not describe the measurements.
+void refuse_bad_fit(const Calibration& found) {
+  constexpr double kMostError = 0.5;
+  const auto& errors = found.fit.errors;
+  const auto worst = std::max_element(errors.begin(), errors.end(),
+                                      [](double a, double b) { return std::abs(a) < std::abs(b); });
+  if (worst == errors.end() || std::abs(*worst) <= kMostError) return;
+  throw std::runtime_error(fmt::format(
+      "the data do not support a fit: no share of the link's rate and no window describe these transfers; "
+      "the best "
+      "fit is off by {:+.0f} % for {}. Were all of them over one link, without other traffic, with the round "
+      "trip "
+      "given?",
+      100 * *worst, found.data.observations[static_cast<std::size_t>(worst - errors.begin())].name));
 }
 
 }  // namespace
+
+namespace {
+
+/// What a file is that looks like one of iperf3, but is no report of one transfer; empty if it is something
+/// else.
+std::string other_iperf3_output(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return "";
+  if (text.find("{\"event\":") != std::string::npos || text.find("\"event\": \"start\"") != std::string::npos)
+    return "the events of iperf3 --json-stream";
+  if (text.compare(first, 4, "[ ID") == 0 || text.find("Mbits/sec") != std::string::npos ||
+      text.find("Gbits/sec") != std::string::npos || text.find("Bitrate") != std::string::npos)
+    return "iperf3's text for people";
+  if (text.find("busbw") != std::string::npos) return "a table of nccl-tests";
+  if (text.find("rtt min/avg/max") != std::string::npos || text.compare(first, 4, "PING") == 0)
+    return "the output of ping";
+  const std::size_t report = text.find("\"start\"");
+  if (text[first] == '{' && report != std::string::npos &&
+      text.find("\"start\"", report + 1) != std::string::npos &&
+      nlohmann::json::parse(text, nullptr, false).is_discarded())
+    return "several reports in one file";
+  return "";
+}
+
+}  // namespace
+
+void refuse_other_iperf3_output(const std::string& path) {
+  const std::string what = other_iperf3_output(whole_file(path).value_or(""));
+  if (what.empty()) return;
+  scenario::fail(path + ":1", "iperf3", what, "one report of one transfer in each file, as -J writes it",
+                 "iperf3 -c HOST -P 4 -J > p4.json");
+}
 
 bool is_iperf3_report(const std::string& path) {
   const auto report =
@@ -99,14 +199,25 @@ bool is_iperf3_report(const std::string& path) {
 Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_bytes_per_s,
                              std::optional<double> round_trip_s) {
   const std::vector<Observed> all = read_reports(paths, link_bytes_per_s, round_trip_s);
-  const FitTerm efficiency = {"bandwidth_efficiency", 1, 1, 0.02, 0.01, 1};
-  const double guess = first_guess(all);
-  const FitTerm window = {"tcp_window", 0, guess, 0.05 * guess, 0, 1};
+  const Start start = best_start(all, link_bytes_per_s);
+  const FitTerm efficiency = {"bandwidth_efficiency", 1, start.efficiency, 0.02, 0.01, 1};
+  const double scale = 0.05 * (start.window_reciprocal > 0 ? start.window_reciprocal : 1e-7);
+  const FitTerm window = {"tcp_window", 0, start.window_reciprocal, scale, 0, 1};
   Calibration found;
   for (const Observed& one : all) {
     Observation& observation = found.data.observations.emplace_back();
     observation.name = one.path;
     observation.communication_s = one.transfer.seconds;
+  }
+  if (start.window_reciprocal > 0 && start.efficiency == 1 && all.size() > 1) {
+    found.fit = fit(all, link_bytes_per_s, {window});
+    if (found.fit.refused.empty() && found.fit.terms[0].supported) {
+      found.terms = {{"bandwidth_efficiency", false, 1, 0, 0,
+                      "windows limited every transfer, so no transfer filled the link", false},
+                     within_limits(found.fit.terms[0], window)};
+      refuse_bad_fit(found);
+      return found;
+    }
   }
   found.fit = fit(all, link_bytes_per_s, {efficiency});
   if (!found.fit.refused.empty())
@@ -116,9 +227,12 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
   if (why_not.empty() && !with_window.terms[1].supported) why_not = with_window.terms[1].why_not;
   if (why_not.empty() && !costmodel::better_than_chance(with_window, found.fit))
     why_not = "more streams did not raise the rate significantly, so the window limited no stream";
+  if (start.window_reciprocal <= 0) why_not = "no transfer was slower than its link because of windows";
   if (why_not.empty()) found.fit = with_window;
-  found.terms = found.fit.terms;
+  for (const costmodel::FittedTerm& term : found.fit.terms)
+    found.terms.push_back(within_limits(term, term.name == "tcp_window" ? window : efficiency));
   if (!why_not.empty()) found.terms.push_back({"tcp_window", false, 0, 0, 0, why_not, false});
+  refuse_bad_fit(found);
   return found;
 }
 

@@ -149,6 +149,7 @@ std::optional<Calibration> calibrated_iperf3(const po::variables_map& values) {
   const auto reports = std::count_if(paths.begin(), paths.end(), is_iperf3_report);
   const auto rate = quantity_option(values, "link-rate", scenario::Quantity::rate, "1Gbps");
   const auto round_trip = quantity_option(values, "round-trip", scenario::Quantity::duration, "50ms");
+  for (const std::string& path : paths) refuse_other_iperf3_output(path);
   if (reports == 0) {
     if (rate || round_trip)
       throw UsageError(

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/analysis/envelope.hpp"
@@ -32,10 +33,29 @@ namespace po = boost::program_options;
 
 namespace {
 
+/// Splits at spaces; those inside quotes or brackets belong to a value.
 std::vector<std::string> words(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> found;
-  for (std::string word; stream >> word;) found.push_back(word);
+  std::vector<std::string> found(1);
+  char quote = 0;
+  int depth = 0;
+  for (const char c : text) {
+    const bool space = std::isspace(static_cast<unsigned char>(c)) != 0;
+    if (space && quote == 0 && depth == 0) {
+      if (!found.back().empty()) found.emplace_back();
+      continue;
+    }
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+    found.back() += c;
+  }
+  if (found.back().empty()) found.pop_back();
   return found;
 }
 

@@ -5,10 +5,10 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/cli/command.hpp"
@@ -29,6 +29,7 @@ struct Cost {
   costmodel::FlopsPerToken flops;
   double recomputed_flops = 0;
   costmodel::MemoryBytes memory_per_gpu, memory_per_site;
+  costmodel::GpuNeed need;
   double activation_bytes_per_sequence = 0;  // of a micro-batch of one sequence
   double host_bytes = 0;
   std::optional<std::int64_t> largest_micro_batch;
@@ -65,8 +66,11 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario,
       {"FLOPs", Origin::computed,
        std::string("6 FLOPs per matrix parameter and token, attention over the full square of a sequence") +
            (scenario.gpus.activation_checkpointing
-                ? ", for recomputation a third more of all but the unembedding; "
-                : "; ") +
+                ? ", for recomputation a third more of all but the unembedding" +
+                      (scenario.gpus.checkpoint_every > 1
+                           ? fmt::format(" in every {}th layer; ", scenario.gpus.checkpoint_every)
+                           : std::string("; "))
+                : std::string("; ")) +
            (paper_accounting ? "skip-token counted as in the FoMoE paper"
                              : "skip-token counted as executed")});
   list.push_back(costmodel::memory_provenance(counts.model, counts.load));
@@ -84,16 +88,15 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.flops = costmodel::flops_per_token(
       scenario.model, costmodel::local_experts(scenario), scenario.strategy.skip_token,
       paper_accounting ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
-  if (scenario.gpus.activation_checkpointing) {
-    const double total = cost.flops.total();
-    cost.recomputed_flops = costmodel::kForwardShare * total *
-                            costmodel::repeated_share(total, costmodel::unembedding_flops(scenario.model));
-  }
+  cost.recomputed_flops =
+      costmodel::kForwardShare * cost.flops.total() *
+      costmodel::repeated_share(scenario.gpus, cost.flops, costmodel::unembedding_flops(scenario.model));
   const costmodel::Counts counts = costmodel::counts_of(scenario);
   const costmodel::SiteModel& model = counts.at(site).model;
   const costmodel::SiteLoad& load = counts.at(site).load;
   cost.memory_per_gpu = costmodel::memory_per_gpu(model, load);
   cost.memory_per_site = costmodel::memory_per_site(model, load);
+  cost.need = counts.at(site).need_of_gpu;
   cost.activation_bytes_per_sequence = costmodel::memory_per_gpu(model, load, 1).activations;
   cost.host_bytes = costmodel::host_bytes_per_site(model, load);
   cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(model, load);
@@ -114,14 +117,20 @@ scenario::Json to_json(const costmodel::MemoryBytes& memory) {
   return {{"weights_bytes", memory.weights},         {"master_weights_bytes", memory.master_weights},
           {"moments_bytes", memory.moments},         {"gradients_bytes", memory.gradients},
           {"outer_state_bytes", memory.outer_state}, {"gathered_weights_bytes", memory.gathered_weights},
-          {"activations_bytes", memory.activations}};
+          {"activations_bytes", memory.activations}, {"at_peak_bytes", memory.at_peak},
+          {"buffers_bytes", memory.buffers},         {"workspaces_bytes", memory.workspaces}};
 }
 
 scenario::Json to_json(const costmodel::IntraSiteSeconds& seconds) {
-  return {{"gradients_s", seconds.gradients},           {"updated_weights_s", seconds.updated_weights},
-          {"weight_gathers_s", seconds.weight_gathers}, {"tensor_parallel_s", seconds.tensor},
-          {"expert_parallel_s", seconds.expert},        {"stage_transfers_s", seconds.stages},
-          {"pipeline_bubble_s", seconds.bubble},        {"total_s", seconds.total()}};
+  return {{"gradients_s", seconds.gradients},
+          {"updated_weights_s", seconds.updated_weights},
+          {"weight_gathers_s", seconds.weight_gathers},
+          {"tensor_parallel_s", seconds.tensor},
+          {"context_parallel_s", seconds.context},
+          {"expert_parallel_s", seconds.expert},
+          {"stage_transfers_s", seconds.stages},
+          {"pipeline_bubble_s", seconds.bubble},
+          {"total_s", seconds.total()}};
 }
 
 std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario,
@@ -152,6 +161,10 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario,
         {"recomputed_per_token", cost.recomputed_flops}}},
       {"memory_bytes_per_site", cost.memory_per_site.total()},
       {"memory_bytes_per_gpu", cost.memory_per_gpu.total()},
+      {"needed_bytes_per_gpu", cost.need.needed},
+      {"reserved_bytes_per_gpu", scenario::Json::array({cost.need.reserved.low, cost.need.reserved.high})},
+      {"outside_allocator_bytes_per_gpu",
+       scenario::Json::array({cost.need.outside.low, cost.need.outside.high})},
       {"host_memory_bytes_per_site", cost.host_bytes},
       {"memory", to_json(cost.memory_per_gpu)},
       {"memory_per_site", to_json(cost.memory_per_site)},
@@ -201,17 +214,26 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                            {"  gradients", human_bytes(cost.memory_per_gpu.gradients)},
                            {"  outer state", human_bytes(cost.memory_per_gpu.outer_state)},
                            {"  gathered weights", human_bytes(cost.memory_per_gpu.gathered_weights)},
-                           {"  activations", human_bytes(cost.memory_per_gpu.activations)},
-                           {"host memory per site", human_bytes(cost.host_bytes)},
-                           {"sent per site per round", human_bytes(cost.sent.total())},
-                           {"  dense", human_bytes(cost.sent.dense)},
-                           {"  expert sync", human_bytes(cost.sent.expert_sync)},
-                           {"  migration", human_bytes(cost.sent.migration)},
-                           {"  activations", human_bytes(cost.sent.activations)}};
-  if (cost.largest_micro_batch) {
-    const Row row = {"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"};
-    rows.insert(rows.end() - 5, row);
-  }
+                           {"  activations", human_bytes(cost.memory_per_gpu.activations)}};
+  const auto range = [](const costmodel::ByteRange& bytes) {
+    return fmt::format("{} to {}", human_bytes(bytes.low), human_bytes(bytes.high));
+  };
+  if (scenario.gpus.stack != costmodel::Stack::fomoe)
+    rows.insert(rows.end(), {{"  at the fullest moment", human_bytes(cost.memory_per_gpu.at_peak)},
+                             {"  buffers and workspaces",
+                              human_bytes(cost.memory_per_gpu.buffers + cost.memory_per_gpu.workspaces)},
+                             {"reserved by the allocator", range(cost.need.reserved)},
+                             {"outside the allocator", range(cost.need.outside)}});
+  const std::vector<Row> more = {{"host memory per site", human_bytes(cost.host_bytes)},
+                                 {"sent per site per round", human_bytes(cost.sent.total())},
+                                 {"  dense", human_bytes(cost.sent.dense)},
+                                 {"  expert sync", human_bytes(cost.sent.expert_sync)},
+                                 {"  migration", human_bytes(cost.sent.migration)},
+                                 {"  activations", human_bytes(cost.sent.activations)}};
+  rows.push_back(more.front());
+  if (cost.largest_micro_batch)
+    rows.push_back({"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"});
+  rows.insert(rows.end(), more.begin() + 1, more.end());
   // These rows appear only if the scenario has traffic of the class.
   if (cost.sent.data > 0) rows.push_back({"  data", human_bytes(cost.sent.data)});
   if (cost.sent.checkpoint > 0) rows.push_back({"  checkpoint", human_bytes(cost.sent.checkpoint)});

@@ -90,6 +90,7 @@ std::string compute_lines(const Scenario& scenario, const costmodel::Resolved& r
   std::string text = text_of({"a step of the slowest site", "forward and backward + optimiser",
                               fmt::format("{} + {}", seconds(step.gradients_s), seconds(step.optimizer_s)),
                               seconds(step.step_s())});
+  if (resolved.own_pace) return text;
   const double steps = resolved.plan.steps / resolved.plan.rounds;
   return text + text_of({"compute of the mean round",
                          "steps per round · (share computed · forward and backward + share updated · "
@@ -135,7 +136,7 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
   };
   for (std::size_t i = 0; i < resolved.plan.stages.size(); ++i) {
     const costmodel::Stage& stage = resolved.plan.stages[i];
-    if (stage.times_per_round == 0) continue;
+    if (stage.times_per_round == 0 || resolved.own_pace) continue;
     const std::string name =
         stage.part_of_previous ? "part of the transfer above" : fmt::format("transfer {}", i + 1);
     const std::string times =
@@ -198,7 +199,27 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
   return text;
 }
 
+/// The sites' cycles if none of them waits for another one, and the wall clock that follows.
+std::string own_pace_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
+  std::string text;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    const costmodel::Pace& pace = resolved.own_pace->sites[static_cast<std::size_t>(site)];
+    if (pace.local_steps == 0) continue;
+    text += text_of({"cycle of " + scenario.platform.sites[static_cast<std::size_t>(site)].name,
+                     "local steps + upload + outer step + download, over what the others leave of the links",
+                     fmt::format("{} + {} + {} + {}", seconds(pace.steps_s), seconds(pace.up_s),
+                                 seconds(pace.applied_s), seconds(pace.down_s)),
+                     fmt::format("{}, {:.6g} times", seconds(pace.cycle_s), pace.cycles_of_run)});
+  }
+  const double run_s = resolved.own_pace->run_s;
+  return text + text_of({"wall clock", "sequences ÷ Σ over the sites of sequences of a cycle ÷ cycle",
+                         fmt::format("{} sequences", whole(resolved.plan.steps *
+                                                           resolved.counts.axes.global_batch_sequences)),
+                         fmt::format("{:.10g} s ({})", run_s, human_time(run_s))});
+}
+
 std::string run_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
+  if (resolved.own_pace) return own_pace_lines(scenario, resolved);
   const auto& round = resolved.times.round;
   std::string text =
       text_of({"exposed communication of the mean round", "transfer time that does not overlap with compute",

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"
@@ -102,7 +102,10 @@ std::string memory_lines(const Scenario& of_all_sites) {
                                     {"gradients", memory.gradients},
                                     {"outer state", memory.outer_state},
                                     {"gathered weights", memory.gathered_weights},
-                                    {"activations", memory.activations}}) {
+                                    {"activations", memory.activations},
+                                    {"the fullest moment", memory.at_peak},
+                                    {"buffers", memory.buffers},
+                                    {"workspaces", memory.workspaces}}) {
     if (bytes == 0) continue;
     names += fmt::format("{}{}", names.empty() ? "" : " + ", name);
     numbers += fmt::format("{}{}", numbers.empty() ? "" : " + ", human_bytes(bytes));

@@ -129,7 +129,7 @@ std::string keys_of(std::span<const scenario::Key> keys, bool arrays) {
   std::string_view table = "\n";  // no table has this name, so that the first table prints its heading
   for (const scenario::Key& key : keys) {
     if (key.table != table && !key.table.empty()) {
-      const bool array = arrays ? key.table != "default_path" : key.table == "site";
+      const bool array = arrays ? key.table != "default_path" : key.table == "site" || key.table == "path";
       text += array ? fmt::format("\n[[{}]]\n", key.table) : fmt::format("\n[{}]\n", key.table);
     }
     table = key.table;

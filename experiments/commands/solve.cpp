@@ -7,8 +7,8 @@
 
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compose/warnings.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "experiments/analysis/target.hpp"
 #include "experiments/analysis/unknown.hpp"
 #include "experiments/cli/command.hpp"
@@ -154,9 +154,10 @@ const char* name_of(Found::Kind kind) {
 std::string rates_text(const Unknown& unknown, const Scenario& at) {
   if (unknown.name != "platform.rate_factor") return "";
   double least = std::numeric_limits<double>::infinity(), most = 0;
-  platforms::each_path(at.platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
-    least = std::min(least, path.bandwidth_bytes_per_s);
-    most = std::max(most, path.bandwidth_bytes_per_s);
+  platforms::each_path(at.platform, [&](int from, int to, const platforms::Path& /*path*/) {
+    const double rate = at.platform.route_bytes_per_s(from, to);
+    least = std::min(least, rate);
+    most = std::max(most, rate);
   });
   if (!(most > 0) || !std::isfinite(most)) return "";
   const auto text = [](double rate) { return fmt::format("{:.4g}", rate * scenario::kBitsPerByte / 1e9); };
@@ -256,6 +257,8 @@ void run_solve(const Arguments& arguments) {
        "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target "
        "compute_utilization=0.95",
        "fomoe solve experiments/scenarios/two-sites.toml --for compute.step_time --target wall_clock=2min",
+       "fomoe solve experiments/scenarios/two-sites.toml --for site.site-1.uplink --target "
+       "compute_utilization=0.5",
        "fomoe solve experiments/scenarios/four-regions.toml --for prices.gpu_hour --target cost=4000"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;

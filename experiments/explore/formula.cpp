@@ -101,6 +101,19 @@ double needed_factor(const Scenario& scenario, double utilization) {
   return high;
 }
 
+namespace {
+
+/// GPUs of each site: one number, or "16/32/16".
+Json gpus_of(const Scenario& scenario) {
+  if (scenario.site_compute.empty()) return scenario.gpus.count;
+  std::string counts;
+  for (const costmodel::SiteCompute& site : scenario.site_compute)
+    counts += (counts.empty() ? "" : "/") + std::to_string(site.gpus.count);
+  return counts;
+}
+
+}  // namespace
+
 Json formula_answer(const Question& question, const std::vector<std::string>& overrides) {
   const Scenario scenario = read(question, overrides);
   const costmodel::Resolved resolved = costmodel::resolve(scenario);
@@ -116,7 +129,7 @@ Json formula_answer(const Question& question, const std::vector<std::string>& ov
           {"local_steps", scenario.strategy.local_steps},
           {"method", scenario.strategy.method->name},
           {"sites", scenario.sites()},
-          {"gpus_per_site", scenario.gpus.count},
+          {"gpus_per_site", gpus_of(scenario)},
           {"command", command_of(question, overrides)}};
 }
 

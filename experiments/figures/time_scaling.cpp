@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "costmodel/compose/check.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/paper_equations.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/figures/figure.hpp"
 #include "sim/executor/simulated_run.hpp"

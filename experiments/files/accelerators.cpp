@@ -39,6 +39,10 @@ std::vector<Accelerator> read_accelerators() {
     row.source = text_of(table, "source");
     row.memory_bytes = parse_quantity(text_of(table, "memory"), Quantity::size);
     row.memory_bytes_per_s = parse_quantity(text_of(table, "memory_bandwidth"), Quantity::rate);
+    if (table.contains("usable_memory")) {
+      row.usable_memory_bytes = parse_quantity(text_of(table, "usable_memory"), Quantity::size);
+      row.usable_source = text_of(table, "usable_source");
+    }
     if (table.contains("power")) row.power_w = parse_quantity(text_of(table, "power"), Quantity::power);
     for (const char* dtype : kDtypes) {
       if (table.contains(dtype))

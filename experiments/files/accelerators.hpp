@@ -13,7 +13,10 @@ namespace fomoe::scenario {
 struct Accelerator {
   std::string name;                          // "H100-SXM"
   std::map<std::string, double> peak_flops;  // FLOP/s of dense matrix products, by number format
-  double memory_bytes = 0;
+  double memory_bytes = 0;                   // of the datasheet
+  /// What CUDA tells programs that the device has (total_memory); empty: not found.
+  std::optional<double> usable_memory_bytes;
+  std::string usable_source;
   double memory_bytes_per_s = 0;
   std::optional<double> power_w;          // watts of the board; empty if the vendor does not state it
   std::vector<std::string> device_names;  // names that drivers report

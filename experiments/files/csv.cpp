@@ -56,6 +56,8 @@ CsvFile::CsvFile(const std::string& path, CsvForm form)
     : path_(path), form_(std::move(form)), columns_(csv_cells(form_.header).size()) {
   std::optional<std::string> content = whole_file(path);
   if (!content) fail(path + ":1", form_.key, "no readable file", form_.what, form_.header);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write one
+  if (content->starts_with(kByteOrderMark)) content->erase(0, kByteOrderMark.size());
   file_.str(*std::move(content));
   std::string line;
   if (!std::getline(file_, line)) fail(path + ":1", form_.key, "an empty file", form_.what, form_.header);

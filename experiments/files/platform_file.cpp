@@ -21,8 +21,9 @@ std::string line_of(const Document& document, std::string_view table) {
 
 class PlatformReader {
  public:
-  explicit PlatformReader(const std::string& path)
-      : document_(Document::read(path, "platform file", "platforms/eight-regions.toml")) {}
+  PlatformReader(const std::string& path, platforms::UsedSites used)
+      : document_(Document::read(path, "platform file", "platforms/eight-regions.toml")),
+        used_sites_(std::move(used)) {}
 
   platforms::Platform read() {
     refuse_unknown_tables(document_, platform_file_keys(), {"site", "link", "path", "backbone"});
@@ -32,6 +33,7 @@ class PlatformReader {
     given_origin_ = top.boolean("measured") ? Origin::measured : Origin::assumed;
     if (top.has("connections")) platform_.measured_connections = top.small_count("connections");
     platform_.payload_rates = top.text("rates") == "payload";
+    platform_.machine_paths = top.text("rates_of") == "machine";
     platform_.packet_bytes = top.quantity("mtu");
     constexpr double kLeastPacket = 576, kLargestPacket = 65535;  // RFC 791
     if (platform_.packet_bytes < kLeastPacket || platform_.packet_bytes > kLargestPacket)
@@ -86,7 +88,7 @@ class PlatformReader {
   }
 
   /// A route uses the links of the sender's site, those of its path, and those of the receiver's site, each
-  /// once.
+  /// once; but data that leave through a line and arrive through the same one cross it twice.
   void share_links_of_sites() {
     if (platform_.shared_links.empty()) return;
     for (int from = 0; from < platform_.size(); ++from) {
@@ -100,11 +102,22 @@ class PlatformReader {
         };
         if (on_path != links_of_path_.end()) add(on_path->second);
         const auto before = static_cast<int>(links.size());
-        add(in_links_[static_cast<std::size_t>(to)]);
+        const std::vector<int>& out = out_links_[static_cast<std::size_t>(from)];
+        for (const int link : in_links_[static_cast<std::size_t>(to)]) {
+          const bool twice = std::find(out.begin(), out.end(), link) != out.end();
+          if (twice) both_ways_.insert(link);
+          if (twice || std::find(links.begin(), links.end(), link) == links.end()) links.push_back(link);
+        }
         const int at_receiver = static_cast<int>(links.size()) - before;
         platform_.share(from, to, std::move(links), at_receiver);
       }
     }
+    for (const int link : both_ways_)
+      platform_.provenance.push_back({platform_.shared_links[static_cast<std::size_t>(link)].name,
+                                      Origin::assumed,
+                                      "in out_links and in_links: one rate for both directions, and data "
+                                      "between two of its sites cross it "
+                                      "twice"});
     const auto unused = std::find(used_.begin(), used_.end(), false);
     if (unused == used_.end()) return;
     const platforms::SharedLink& link =
@@ -126,13 +139,16 @@ class PlatformReader {
         reader.refuse("name", fmt::format("\"{}\" twice", site.name), "each site once");
       names_.push_back(site.name);
       if (names_.size() > 1024) reader.refuse("name", "more than 1024 sites", "at most 1024 sites");
+      const bool given = reader.has("uplink") || reader.has("downlink");
+      site.machine_rates =
+          reader.has("rates_of") ? reader.text("rates_of") == "machine" : platform_.machine_paths && !given;
       site.uplink_bytes_per_s = link(reader, "uplink", site.name, /*out=*/true);
       site.downlink_bytes_per_s = link(reader, "downlink", site.name, /*out=*/false);
       platform_.sites.push_back(site);
       out_links_.push_back(links_of(reader, "out_links"));
       in_links_.push_back(links_of(reader, "in_links"));
     }
-    if (names_.empty()) read_measured_sites();
+    read_measured_sites();
     if (names_.empty())
       fail(document_.path() + ":1", "site", "no site", "at least one [[site]], or paths_csv", "[[site]]");
     // The default rates are set after all sites are read, because they are the largest measured rates between
@@ -144,20 +160,21 @@ class PlatformReader {
     }
   }
 
-  /// Without a [[site]], every place that paths_csv names is a site.
+  /// Every place that paths_csv names is a site, behind those with a [[site]].
   void read_measured_sites() {
     for (const auto& entry : measured_) {
       for (const std::string& name : {entry.first.first, entry.first.second}) {
         if (index_of(name)) continue;
         platforms::Site site;
         site.name = name;
+        site.machine_rates = platform_.machine_paths;
         names_.push_back(name);
+        measured_links_ = true;
         platform_.sites.push_back(site);
         out_links_.emplace_back();
         in_links_.emplace_back();
       }
     }
-    measured_links_ = !names_.empty();
   }
 
   /// Returns the rate that the file gives. Returns 0 if the largest measured rate is to be used instead.
@@ -191,7 +208,7 @@ class PlatformReader {
       if (own == site && other != site && index_of(other))
         largest = std::max(largest, path.bandwidth_bytes_per_s);
     }
-    if (largest == 0) {
+    if (largest == 0 && is_used(site)) {
       fail(line_of(document_, "site"), std::string("site.") + key,
            fmt::format("no measured path between \"{}\" and another site of the platform", site),
            "a data rate with a unit", std::string(key) + " = \"10Gbps\"");
@@ -260,9 +277,11 @@ class PlatformReader {
     for (int from = 0; from < platform_.size(); ++from) {
       for (int to = 0; to < platform_.size(); ++to) {
         if (from == to || covered_[static_cast<std::size_t>(from * platform_.size() + to)]) continue;
+        if (!is_used(names_[from]) || !is_used(names_[to])) continue;
         fail(document_.path() + ":1", "path",
              fmt::format("no path from \"{}\" to \"{}\"", names_[from], names_[to]),
-             "every ordered pair of sites in paths_csv, a [[path]] or [default_path]",
+             "every ordered pair of sites in paths_csv, a [[path]] or [default_path], or sites in "
+             "platform.use_sites that have paths",
              "[default_path] with latency = \"25ms\"");
       }
     }
@@ -332,6 +351,11 @@ class PlatformReader {
     if (given_links_) state("uplinks and downlinks", given_origin_, "given in the platform file; " + of_file);
   }
 
+  /// Whether the scenario uses the site.
+  [[nodiscard]] bool is_used(const std::string& name) const {
+    return used_sites_.has(name, index_of(name).value_or(0));
+  }
+
   std::optional<int> index_of(const std::string& name) const {
     const auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) return std::nullopt;
@@ -346,6 +370,7 @@ class PlatformReader {
   }
 
   Document document_;
+  platforms::UsedSites used_sites_;
   platforms::Platform platform_;
   std::string source_;
   Origin given_origin_ = Origin::assumed;  // origin of the file's values other than [default_path]
@@ -354,6 +379,7 @@ class PlatformReader {
   std::vector<std::vector<int>> out_links_, in_links_;  // [site]: shared links by index
   std::map<std::pair<int, int>, std::vector<int>> links_of_path_;
   std::vector<bool> used_;                                   // [shared link]
+  std::set<int> both_ways_;                                  // shared links that data may cross twice
   std::set<std::pair<std::string, std::string>> backbones_;  // pairs of regions
   std::optional<platforms::Path> default_path_;
   std::vector<bool> covered_;  // whether a path is described; [from · sites + to]
@@ -362,6 +388,8 @@ class PlatformReader {
 
 }  // namespace
 
-platforms::Platform read_platform_file(const std::string& path) { return PlatformReader(path).read(); }
+platforms::Platform read_platform_file(const std::string& path, const platforms::UsedSites& used) {
+  return PlatformReader(path, used).read();
+}
 
 }  // namespace fomoe::scenario

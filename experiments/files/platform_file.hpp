@@ -4,14 +4,20 @@
 #include <string>
 #include <utility>
 
+#include "platforms/choose_sites.hpp"
 #include "platforms/platform.hpp"
 
 namespace fomoe::scenario {
 
 /// Each ordered pair of sites takes its path from the first of these sources that describes the pair:
 /// [[path]], the CSV of measured paths, [default_path]. A [[path]] without bandwidth keeps the measured
-/// bandwidth. Throws FileError.
-platforms::Platform read_platform_file(const std::string& path);
+/// bandwidth. Sites that are not used need no paths. Throws FileError.
+platforms::Platform read_platform_file(const std::string& path, const platforms::UsedSites& used = {});
+
+/// Throws FileError if the file is a graph (GML, GraphML), a table or the output of a measurement: it names
+/// what the file is, and what is read as a platform. Other files, also unreadable ones, are left to the
+/// reader.
+void refuse_other_kinds(const std::string& path);
 
 struct MeasuredPath {
   double bandwidth_bytes_per_s = 0;

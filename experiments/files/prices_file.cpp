@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "experiments/scenario/toml/table_reader.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -14,7 +15,7 @@ constexpr double kBytesPerGb = 1e9, kSecondsPerHour = 3600, kJoulesPerKwh = 3.6e
 
 class PriceReader {
  public:
-  PriceReader(const std::string& path, std::string pricing)
+  PriceReader(const std::string& path, std::vector<std::string> pricing)
       : document_(Document::read(path, "price file", "experiments/data/prices-example.toml")),
         pricing_(std::move(pricing)) {}
 
@@ -29,32 +30,61 @@ class PriceReader {
     read_prices("port", "month", ports_);
     read_prices("electricity", "kwh", electricity_);
 
-    for (const platforms::Site& site : platform.sites) {
+    for (std::size_t i = 0; i < platform.sites.size(); ++i) {
+      const platforms::Site& site = platform.sites[i];
       costmodel::SitePrices row;
-      const double* gpu = longest_match(gpus_, site.name);
-      if (gpu == nullptr) {
-        fail(document_.path() + ":1", "gpu." + pricing_,
-             fmt::format("no price for the site \"{}\"", site.name),
-             fmt::format("a [[gpu]] whose sites is a prefix of this name, or one without sites, with {}",
-                         pricing_),
-             fmt::format("[[gpu]] with {} = \"2.50USD\"", pricing_));
-      }
+      const double* gpu = longest_match(gpus_[pricing_[i]], site.name);
+      if (gpu == nullptr) refuse_without_price(site.name, pricing_[i]);
+      row.pricing = pricing_[i] == "owned"  ? costmodel::Pricing::owned
+                    : pricing_[i] == "spot" ? costmodel::Pricing::spot
+                                            : costmodel::Pricing::on_demand;
       row.gpu_price_per_s = *gpu / kSecondsPerHour;
-      if (const auto* tiers = longest_match(egress_, site.name)) row.egress = *tiers;
+      if (const auto* lists = longest_match(egress_, site.name)) {
+        for (const auto& [to, tiers] : *lists) {
+          if (to.empty())
+            row.egress = tiers;
+          else
+            row.egress_to.push_back({to, tiers});
+        }
+      }
       if (const double* month = longest_match(ports_, site.name)) row.port_price_per_month = *month;
       if (const double* kwh = longest_match(electricity_, site.name))
         row.energy_price_per_joule = *kwh / kJoulesPerKwh;
       prices.sites.push_back(row);
     }
     prices.currency = currency_;
-    prices.provenance.push_back(
-        {"prices", Origin::assumed,
-         fmt::format("{}, as of {}, {} GPUs, {}: {}", name, prices.as_of, pricing_, currency_, source)});
+    prices.provenance.push_back({"prices", Origin::assumed,
+                                 fmt::format("{}, as of {}, {}, {}: {}", name, prices.as_of,
+                                             kinds_text(platform), currency_, source)});
     return prices;
   }
 
  private:
   using ByPrefix = std::map<std::string, double>;
+  using Tiers = std::vector<costmodel::EgressTier>;
+
+  [[noreturn]] void refuse_without_price(const std::string& site, const std::string& pricing) {
+    std::string others;
+    for (const auto& [kind, rows] : gpus_)
+      if (longest_match(rows, site) != nullptr) others = kind;
+    fail(
+        document_.path() + ":1", "gpu." + pricing, fmt::format("no price for the site \"{}\"", site),
+        fmt::format(
+            "a [[gpu]] whose sites is a prefix of this name, or one without sites, with {}{}", pricing,
+            others.empty() ? "" : fmt::format(", or pricing = \"{}\" in a [[site]] of the scenario", others)),
+        fmt::format("[[gpu]] with {} = \"2.50USD\"", pricing));
+  }
+
+  /// "spot GPUs", or "spot GPUs at a, b; owned GPUs at c".
+  [[nodiscard]] std::string kinds_text(const platforms::Platform& platform) const {
+    std::map<std::string, std::vector<std::string>> sites;
+    for (std::size_t i = 0; i < pricing_.size(); ++i) sites[pricing_[i]].push_back(platform.sites[i].name);
+    std::string text;
+    for (const auto& [kind, names] : sites)
+      text += fmt::format("{}{} GPUs{}", text.empty() ? "" : "; ", kind,
+                          sites.size() == 1 ? "" : " at " + shortened(joined(names)));
+    return text;
+  }
 
   template <class T>
   static const T* longest_match(const std::map<std::string, T>& rows, const std::string& site) {
@@ -87,8 +117,8 @@ class PriceReader {
       const TableReader reader(document_, price_file_keys(), "gpu", table);
       for (const char* key : {"on_demand", "spot", "owned"}) {
         if (!reader.has(key)) continue;
-        const double price = amount(reader, key);  // the prices of the other kinds are checked as well
-        if (key == pricing_ && !gpus_.try_emplace(prefix_of(reader), price).second) refuse_twice(reader);
+        const double price = amount(reader, key);
+        if (!gpus_[key].try_emplace(prefix_of(reader), price).second) refuse_twice(reader);
       }
     }
   }
@@ -96,14 +126,15 @@ class PriceReader {
   void read_egress() {
     for (const toml::table* table : find_tables(document_, "egress")) {
       const TableReader reader(document_, price_file_keys(), "egress", table);
-      std::vector<costmodel::EgressTier>& tiers = egress_[prefix_of(reader)];
+      Tiers& tiers = egress_[prefix_of(reader)][reader.has("to") ? reader.text("to") : ""];
       costmodel::EgressTier tier;
       tier.price_per_byte = amount(reader, "per_gb") / kBytesPerGb;
       if (reader.has("up_to")) tier.up_to_bytes = reader.quantity("up_to");
       if (!tiers.empty() && !(tier.up_to_bytes > tiers.back().up_to_bytes)) {
-        reader.refuse(reader.has("up_to") ? "up_to" : "per_gb",
-                      "a tier whose up_to does not exceed that of the tier before it",
-                      "tiers of the same sites in ascending order, the last one without up_to");
+        reader.refuse(
+            reader.has("up_to") ? "up_to" : "per_gb",
+            "a tier whose up_to does not exceed that of the tier before it",
+            "tiers of the same sites and destinations in ascending order, the last one without up_to");
       }
       tiers.push_back(tier);
     }
@@ -121,14 +152,16 @@ class PriceReader {
   }
 
   Document document_;
-  std::string pricing_, currency_;
-  ByPrefix gpus_, ports_, electricity_;
-  std::map<std::string, std::vector<costmodel::EgressTier>> egress_;
+  std::vector<std::string> pricing_;  // [site]
+  std::string currency_;
+  std::map<std::string, ByPrefix> gpus_;  // by kind of price
+  ByPrefix ports_, electricity_;
+  std::map<std::string, std::map<std::string, Tiers>> egress_;  // by prefixes of senders and of receivers
 };
 
 }  // namespace
 
-costmodel::Prices read_price_file(const std::string& path, const std::string& pricing,
+costmodel::Prices read_price_file(const std::string& path, const std::vector<std::string>& pricing,
                                   const platforms::Platform& platform) {
   return PriceReader(path, pricing).read(platform);
 }

@@ -2,15 +2,16 @@
 // names.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "costmodel/inputs/prices.hpp"
 #include "platforms/platform.hpp"
 
 namespace fomoe::scenario {
 
-/// `pricing` is "on_demand", "spot" or "owned". If several rows match a site's name, the row with the longest
-/// prefix counts. Throws FileError if the file is wrong or has no such GPU price for a site.
-costmodel::Prices read_price_file(const std::string& path, const std::string& pricing,
+/// `pricing` of each site is "on_demand", "spot" or "owned". If several rows match a site's name, the row
+/// with the longest prefix counts. Throws FileError if the file is wrong or has no such GPU price for a site.
+costmodel::Prices read_price_file(const std::string& path, const std::vector<std::string>& pricing,
                                   const platforms::Platform& platform);
 
 }  // namespace fomoe::scenario

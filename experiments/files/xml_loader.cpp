@@ -18,12 +18,12 @@ void use_xml_platform_loader(XmlPlatformLoader loader) { loader_of_program() = s
 
 bool is_xml_platform(const std::string& path) { return path.ends_with(".xml"); }
 
-platforms::Platform read_xml_platform(const std::string& path) {
+platforms::Platform read_xml_platform(const std::string& path, const platforms::UsedSites& used) {
   if (!loader_of_program())
     fail(path, "platform", "a SimGrid platform, which this program does not read", "a platform file in TOML",
          "platforms/eight-regions.toml");
   try {
-    return loader_of_program()(path);
+    return loader_of_program()(path, used);
   } catch (const InputError& error) {
     throw FileError(error.what());  // the message begins with the file's name
   }

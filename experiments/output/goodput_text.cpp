@@ -47,7 +47,13 @@ std::string goodput_text(const costmodel::RunReport& report) {
 std::string attendance_text(const costmodel::RunReport& report) {
   if (!report.attendance) return "";
   const costmodel::Attendance& attendance = *report.attendance;
-  std::vector<Row> rows = {{"trained on", human_percent(attendance.trained_share) + " of the sequences", ""}};
+  std::vector<Row> rows;
+  if (attendance.added_rounds > 0)
+    rows.push_back({"work of absent sites", human_percent(1 - attendance.trained_share) + " is lost",
+                    fmt::format("trained later, in {} more round{}", attendance.added_rounds,
+                                attendance.added_rounds == 1 ? "" : "s")});
+  else
+    rows.push_back({"trained on", human_percent(attendance.trained_share) + " of the sequences", ""});
   for (std::size_t s = 0; s < report.sites.size(); ++s) {
     if (attendance.missed_rounds[s] > 0)
       rows.push_back(

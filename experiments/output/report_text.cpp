@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/report_fields.hpp"
@@ -55,13 +55,26 @@ std::string shares(const costmodel::RunReport& report) {
   return aligned(parts) + (apart ? fmt::format("the first round takes {}\n", human_time(first_s)) : "");
 }
 
-std::string sites(const costmodel::RunReport& report) {
+/// "10 Gb/s", or "10 / 20 Gb/s" up and down; "" if neither limits.
+std::string line_text(const platforms::Site& site) {
+  const auto rate = [](double bytes_per_s) {
+    if (!std::isfinite(bytes_per_s)) return std::string("unlimited");
+    const double gigabits = bytes_per_s * 8e-9;
+    return gigabits < 1 ? fmt::format("{:.4g} Mb/s", 1e3 * gigabits) : fmt::format("{:.4g} Gb/s", gigabits);
+  };
+  const std::string up = rate(site.uplink_bytes_per_s), down = rate(site.downlink_bytes_per_s);
+  return up == down ? up : up + " up, " + down + " down";
+}
+
+std::string sites(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   const auto rounds = static_cast<double>(report.round.count);
-  std::vector<Row> rows = {{"site, per round", "sent", "received", "compute", "exposed", "idle"}};
-  for (const costmodel::SiteReport& site : report.sites) {
+  std::vector<Row> rows = {{"site, per round", "sent", "received", "compute", "exposed", "idle", "line"}};
+  for (std::size_t i = 0; i < report.sites.size(); ++i) {
+    const costmodel::SiteReport& site = report.sites[i];
     rows.push_back({site.name, human_bytes(site.bytes_sent / rounds),
                     human_bytes(site.bytes_received / rounds), human_time(site.compute_s),
-                    human_time(site.exposed_communication_s), human_time(site.idle_s)});
+                    human_time(site.exposed_communication_s), human_time(site.idle_s),
+                    i < scenario.platform.sites.size() ? line_text(scenario.platform.sites[i]) : ""});
   }
   return aligned(rows);
 }
@@ -112,6 +125,11 @@ std::string cost_table(const costmodel::RunReport& report) {
     row("  ports", cost.port_cost);
     row("  electricity", cost.energy_cost);
     if (report.store) row("  store", cost.store_cost);
+    if (report.goodput && report.goodput->cost_p50)
+      rows.push_back({"cost with failures", human_money(*report.goodput->cost_p50, cost.currency),
+                      fmt::format("median run; interruptions and repeated work take {} of it",
+                                  human_money(std::max(0.0, *report.goodput->cost_p50 - cost.cost_total),
+                                              cost.currency))});
   }
   if (cost.energy_kwh) rows.push_back({"energy", fmt::format("{:.4g} kWh", *cost.energy_kwh), ""});
   return aligned(rows) + '\n';
@@ -159,7 +177,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   if (report.cost) text += cost_table(report);
   if (report.quality) text += quality_text(report);
   text += attendance_text(report) + goodput_text(report) + replicas_text(report);
-  if (report.sites.size() <= 16) text += sites(report) + '\n';
+  if (report.sites.size() <= 16) text += sites(report, scenario) + '\n';
   text += more + human_provenance(report.provenance);
   text += fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
                       !simulated ? "fluid links without contention between transfers"

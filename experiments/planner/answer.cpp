@@ -9,9 +9,9 @@
 #include <limits>
 #include <set>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/planner/decision.hpp"
 #include "experiments/planner/rules.hpp"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/planner/screening.hpp"
 #include "sim/executor/simulated_run.hpp"

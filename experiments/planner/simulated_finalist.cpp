@@ -4,8 +4,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "experiments/planner/published_basis.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/results/json_values.hpp"

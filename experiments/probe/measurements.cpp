@@ -186,13 +186,15 @@ std::string platform_toml(const Measurements& measured, const std::string& name)
       "connection_bandwidth what a single one did: a flow gets\n# at most network_model.streams times the "
       "latter, so set streams to the connections that your training opens.\n"
       "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {}; one-way "
-      "latency taken as half of the round trip\"\nmeasured = true\nrates = \"payload\"\nconnections = {}\n",
+      "latency taken as half of the round trip\"\nmeasured = true\nrates = \"payload\"\nrates_of = "
+      "\"machine\"\nconnections = {}\n",
       quotable(name), measured.date, measured.iperf3_version, stream_list(measured), measured.seconds,
       measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions),
       most_streams(measured));
   for (const std::string& line : warnings(measured)) text += fmt::format("# {}\n", line);
   for (int site = 0; site < measured.size(); ++site) {
     text += fmt::format("\n[[site]]\nname = \"{}\"\n", measured.sites[static_cast<std::size_t>(site)]);
+    text += "rates_of = \"machine\"\n";
     text += port_line("uplink", uplink(measured, site), measured.size());
     text += port_line("downlink", downlink(measured, site), measured.size());
   }

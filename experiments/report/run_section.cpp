@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/cli/equal_loss.hpp"
 #include "experiments/cli/execute.hpp"

@@ -21,21 +21,30 @@ Json traffic_json(const costmodel::ExtraTraffic& traffic, const platforms::Platf
   return json;
 }
 
+Json tiers_json(const std::vector<costmodel::EgressTier>& tiers) {
+  Json rows = Json::array();
+  for (const costmodel::EgressTier& tier : tiers) {
+    Json row = {{"price_per_byte", tier.price_per_byte}};
+    if (std::isfinite(tier.up_to_bytes)) row["up_to_bytes_per_month"] = tier.up_to_bytes;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 Json prices_json(const costmodel::Prices& prices, const platforms::Platform& platform) {
   Json sites = Json::array();
   for (std::size_t i = 0; i < prices.sites.size(); ++i) {
     const costmodel::SitePrices& site = prices.sites[i];
-    Json tiers = Json::array();
-    for (const costmodel::EgressTier& tier : site.egress) {
-      Json row = {{"price_per_byte", tier.price_per_byte}};
-      if (std::isfinite(tier.up_to_bytes)) row["up_to_bytes_per_month"] = tier.up_to_bytes;
-      tiers.push_back(row);
-    }
-    sites.push_back({{"site", platform.sites[i].name},
-                     {"gpu_price_per_s", site.gpu_price_per_s},
-                     {"port_price_per_month", site.port_price_per_month},
-                     {"energy_price_per_joule", site.energy_price_per_joule},
-                     {"egress", tiers}});
+    Json entry = {{"site", platform.sites[i].name},
+                  {"gpu_price_per_s", site.gpu_price_per_s},
+                  {"port_price_per_month", site.port_price_per_month},
+                  {"energy_price_per_joule", site.energy_price_per_joule},
+                  {"egress", tiers_json(site.egress)}};
+    for (const costmodel::EgressTo& to : site.egress_to)
+      entry["egress_to"].push_back({{"sites", to.sites}, {"egress", tiers_json(to.tiers)}});
+    if (site.pricing == costmodel::Pricing::owned) entry["pricing"] = "owned";
+    if (site.pricing == costmodel::Pricing::spot) entry["pricing"] = "spot";
+    sites.push_back(entry);
   }
   Json json = {{"currency", prices.currency}, {"as_of", prices.as_of}, {"sites", sites}};
   if (platform.store)

@@ -30,6 +30,15 @@ void add_failures(Json& json, const costmodel::Scenario& scenario) {
     entry["outages"].push_back({{"site", scenario.platform.sites[static_cast<std::size_t>(outage.site)].name},
                                 {"start_s", outage.start_s},
                                 {"duration_s", outage.duration_s}});
+  for (std::size_t site = 0; site < failures.sites.size(); ++site) {
+    const costmodel::SiteFailures& own = failures.sites[site];
+    entry["sites"].push_back({{"site", scenario.platform.sites[site].name},
+                              {"site_mtbf_s", finite(own.site_mtbf_s)},
+                              {"link_mtbf_s", finite(own.link_mtbf_s)},
+                              {"preemptions_per_s", own.preemptions_per_s},
+                              {"detection_s", own.detection_s},
+                              {"restart_s", own.restart_s}});
+  }
   json["failures"] = entry;
 }
 
@@ -37,6 +46,7 @@ void add_attendance(Json& json, const costmodel::RunReport& report) {
   if (!report.attendance) return;
   json["attendance"] = {{"missed_rounds_per_site", report.attendance->missed_rounds},
                         {"trained_share", report.attendance->trained_share},
+                        {"added_rounds", report.attendance->added_rounds},
                         {"repeated_rounds", report.attendance->repeated_rounds}};
 }
 

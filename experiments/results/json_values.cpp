@@ -140,6 +140,7 @@ Json platform_json(const platforms::Platform& platform) {
                   {"downlink_bytes_per_s", site.downlink_bytes_per_s}};
     if (site.compute_factor != 1) entry["compute_factor"] = site.compute_factor;
     if (!site.region.empty()) entry["region"] = site.region;
+    if (site.machines != 1) entry["gateways"] = site.machines;
     sites.push_back(entry);
   }
   const bool listed = platform.size() <= kMostListedSites || !platform.paths.alike();

@@ -152,7 +152,7 @@ std::vector<std::string> placements(const Plan& plan,
 }  // namespace
 
 std::string plan_json(const Plan& plan, const std::vector<std::vector<std::int64_t>>& executed) {
-  std::vector<std::string> nodes, groups, classes, rounds, notes;
+  std::vector<std::string> nodes, groups, classes, rounds, averaged, notes;
   std::vector<Described> described;
   for (const Node& node : plan.nodes)
     nodes.push_back(
@@ -160,22 +160,27 @@ std::string plan_json(const Plan& plan, const std::vector<std::vector<std::int64
   for (const TensorGroup& group : plan.groups) groups.push_back(written(group_json(group)));
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
     const RoundClass& alike = plan.classes[c];
-    classes.push_back(written({{"count", alike.count},
-                               {"steps", alike.steps},
-                               {"identical", alike.identical},
-                               {"overlapping", alike.overlapping},
-                               {"rounds", executed[c]}}));
+    Json one = {{"count", alike.count},
+                {"steps", alike.steps},
+                {"identical", alike.identical},
+                {"overlapping", alike.overlapping}};
+    if (alike.own_pace) one["own_pace"] = true;
+    one["rounds"] = executed[c];
+    classes.push_back(written(one));
     for (const std::int64_t index : executed[c]) describe(described, plan, index);
   }
   for (Described& round : described) {
     rounds.push_back("{\"indices\": " + written(round.indices) + ", \"ops\": " + round.ops + '}');
     round.ops.clear();
   }
+  for (const PathRate& rate : plan.averaged_paths)
+    averaged.push_back(written({{"from", rate.from}, {"to", rate.to}, {"bytes_per_s", rate.bytes_per_s}}));
   for (const std::string& note : plan.notes) notes.push_back(written(note));
   const std::vector<std::string> owners = placements(plan, executed);
   return "{\n  \"schema\": \"fomoe.plan/1\",\n  \"optimizer_steps\": " + std::to_string(plan.steps) +
          ",\n  \"nodes\": " + list(nodes, "  ") + ",\n  \"groups\": " + list(groups, "  ") +
          ",\n  \"classes\": " + list(classes, "  ") + ",\n  \"rounds\": " + list(rounds, "  ") +
+         (averaged.empty() ? "" : ",\n  \"averaged_paths\": " + list(averaged, "  ")) +
          (owners.empty() ? "" : ",\n  \"placements\": " + list(owners, "  ")) +
          ",\n  \"notes\": " + list(notes, "  ") + "\n}\n";
 }

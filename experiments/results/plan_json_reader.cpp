@@ -31,13 +31,14 @@ class PlanReader {
       : path_(path), sites_(sites), store_(store), json_(read_json_file(path, kPlan)) {}
 
   Plan read() {
-    const JsonObject top =
-        object(json_, "",
-               {"schema", "optimizer_steps", "nodes", "groups", "classes", "rounds", "placements", "notes"});
+    const JsonObject top = object(json_, "",
+                                  {"schema", "optimizer_steps", "nodes", "groups", "classes", "rounds",
+                                   "averaged_paths", "placements", "notes"});
     read_nodes(top);
     read_groups(top);
     read_rounds(top);
     read_classes(top);
+    read_averaged_paths(top);
     check_placements(top);
     if (top.has("optimizer_steps")) plan_.steps = top.count("optimizer_steps", 1, kMostRounds * kMostSteps);
     if (top.has("notes")) {
@@ -331,12 +332,13 @@ class PlanReader {
   void read_classes(const JsonObject& top) {
     for (const Json& json : top.filled_array("classes")) {
       const JsonObject reader = object(json, fmt::format("classes[{}]", plan_.classes.size()),
-                                       {"count", "steps", "identical", "overlapping", "rounds"});
+                                       {"count", "steps", "identical", "overlapping", "own_pace", "rounds"});
       RoundClass alike;
       alike.count = reader.count("count", 1, kMostRounds);
       alike.steps = reader.count("steps", 0, kMostSteps);
       if (reader.has("identical")) alike.identical = reader.boolean("identical");
       if (reader.has("overlapping")) alike.overlapping = reader.boolean("overlapping");
+      if (reader.has("own_pace")) alike.own_pace = reader.boolean("own_pace");
       (void)reader.filled_array("rounds");
       const auto written = reader.counts("rounds", 0, kMostRounds, "indices of rounds");
       const auto known = static_cast<std::int64_t>(written.size());
@@ -364,6 +366,22 @@ class PlanReader {
       plan_.classes.push_back(std::move(alike));
     }
     if (plan_.steps == 0) top.refuse("classes", "no optimiser steps", "at least one step in some class");
+  }
+
+  void read_averaged_paths(const JsonObject& top) {
+    if (!top.has("averaged_paths")) return;
+    for (const Json& json : top.array("averaged_paths")) {
+      const JsonObject reader = object(json, fmt::format("averaged_paths[{}]", plan_.averaged_paths.size()),
+                                       {"from", "to", "bytes_per_s"});
+      PathRate rate;
+      rate.from = static_cast<int>(reader.count("from", 0, sites_ - 1));
+      rate.to = static_cast<int>(reader.count("to", 0, sites_ - 1));
+      if (rate.from == rate.to) reader.refuse_value("to", reader.at("to", ""), "another site than \"from\"");
+      const std::string expected = "bytes per second, more than zero";
+      rate.bytes_per_s = reader.number("bytes_per_s", expected);
+      if (rate.bytes_per_s <= 0) reader.refuse_value("bytes_per_s", reader.at("bytes_per_s", ""), expected);
+      plan_.averaged_paths.push_back(rate);
+    }
   }
 
   // Who holds which expert matters to executors with models; the simulator moves bytes. So only the form is

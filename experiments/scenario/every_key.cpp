@@ -73,10 +73,10 @@ void Mistakes::throw_if_any() const {
 }
 
 void check_every_key(const Document& document, Mistakes& mistakes) {
-  mistakes.collect([&] { refuse_unknown_tables(document, scenario_keys(), {"site"}); });
+  mistakes.collect([&] { refuse_unknown_tables(document, scenario_keys(), {"site", "path"}); });
   std::set<std::string_view> tables;
   for (const Key& key : scenario_keys())
-    if (key.table != "site") tables.insert(key.table);
+    if (key.table != "site" && key.table != "path") tables.insert(key.table);
   for (const std::string_view name : tables) {
     const toml::table* found = nullptr;
     if (!mistakes.collect([&] { found = name.empty() ? &document.root() : find_table(document, name); }) ||
@@ -86,6 +86,8 @@ void check_every_key(const Document& document, Mistakes& mistakes) {
   }
   for (const toml::table* site : find_tables(document, "site"))
     check_keys(document, own_site_keys(), "site", *site, mistakes);
+  for (const toml::table* path : find_tables(document, "path"))
+    check_keys(document, scenario_keys(), "path", *path, mistakes);
 }
 
 }  // namespace fomoe::scenario

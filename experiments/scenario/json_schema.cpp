@@ -112,7 +112,7 @@ void add_key(Json& table, const Key& key) {
 std::string json_schema() {
   Json root = empty_table();
   for (const Key& key : scenario_keys()) {
-    if (key.table == "site") continue;  // own_site_keys() has these and more
+    if (key.table == "site" || key.table == "path") continue;  // own_site_keys() has these and more
     Json* table = &root;
     std::string_view path = key.table;
     while (!path.empty()) {  // "strategy.compression" is a table in a table
@@ -128,6 +128,11 @@ std::string json_schema() {
   for (const Key& key : own_site_keys()) add_key(site, key);
   site["required"] = Json::array({"name"});  // the others are those of [compute] unless they are given
   root["properties"]["site"] = {{"type", "array"}, {"items", std::move(site)}};
+  Json path = empty_table();
+  for (const Key& key : scenario_keys())
+    if (key.table == "path") add_key(path, key);
+  path["required"] = Json::array({"from", "to"});
+  root["properties"]["path"] = {{"type", "array"}, {"items", std::move(path)}};
   root["required"] = kNeededTables;
 
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},

@@ -20,12 +20,17 @@ const char* si_unit(Kind kind) {
 SingleKey read_single_key(const std::string& assignment) {
   Document document;
   document.override_key(assignment);
-  refuse_unknown_tables(document, scenario_keys(), {});
+  refuse_unknown_tables(document, scenario_keys(), {"site", "path"});
   const std::string dotted_name = assignment.substr(0, assignment.find('='));
   if (is_table(scenario_keys(), dotted_name)) (void)find_table(document, dotted_name);  // refuses the value
-  const auto [table, name] = table_and_name(dotted_name);
-  const toml::table* found = table.empty() ? &document.root() : find_table(document, table);
-  const TableReader reader(document, scenario_keys(), table, found);
+  const ElementKey element = element_key(dotted_name);
+  const auto [table, name] =
+      element.table.empty() ? table_and_name(dotted_name) : std::pair{element.table, element.name};
+  const toml::table* found = !element.table.empty() ? find_tables(document, table).front()
+                             : table.empty()        ? &document.root()
+                                                    : find_table(document, table);
+  const TableReader reader(
+      document, table == "site" ? std::span<const Key>(own_site_keys()) : scenario_keys(), table, found);
 
   SingleKey single;
   single.key = find_key(dotted_name);  // not nullptr: the reader has refused unknown names

@@ -180,6 +180,13 @@ Axis parse_axis(const std::string& text) {
       axis.numbers.insert(axis.numbers.end(), values.begin(), values.end());
     }
   }
+  const auto one_site = [](const std::string& word) { return word.find(',') == std::string::npos; };
+  if (axis.key == "platform.use_sites" && axis.words.size() > 1 &&
+      std::all_of(axis.words.begin(), axis.words.end(), one_site))
+    refuse(
+        text, fmt::format("{} sets of one site each", axis.words.size()),
+        fmt::format("each set of sites in quotes of its own: --vary 'platform.use_sites=\"{}\"' is one set",
+                    body));
   axis.column = column_of(axis.key, axis.kind);
   return axis;
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/math/draws.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/scenario/scenario_reader.hpp"

@@ -132,7 +132,9 @@ def predict(path):
         if policy == "drop":
             failures["timeout"] = f"{drop_after}s"
         lossy = simulated(settings, step_s, **failures)
-        delay_s = lossy["wall_clock_s"] - plain["wall_clock_s"]
+        # A training does not train later what a lost site would have trained; the prediction does.
+        later_s = lossy["attendance"]["added_rounds"] * plain["round"]["duration_s"]
+        delay_s = lossy["wall_clock_s"] - plain["wall_clock_s"] - later_s
         extra_s = startup_s if policy == "wait" else round_s + 2 * (RESTART_S + startup_s)
         missed = lossy["attendance"]["missed_rounds_per_site"][-1]
         rows.append({"sites": sites, "method": method, "policy": policy, "outage_s": outage_s, "undisturbed_s": f"{whole_s:.1f}",

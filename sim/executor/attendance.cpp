@@ -42,6 +42,11 @@ void PlanSimulator::schedule_outages() {
   }
 }
 
+void PlanSimulator::miss(std::size_t node, std::size_t position, std::int64_t count) {
+  timeline_.missed_rounds[node] += count;
+  timeline_.missed_steps[node] += count * costmodel::steps_of_round(plan_, sequence_[position]);
+}
+
 /// Decides who takes part in a round that begins now, and whether its transfers wait for a gathering.
 void PlanSimulator::gather_members(Round& round) {
   std::vector<bool> absent(plan_.nodes.size(), false);
@@ -55,7 +60,7 @@ void PlanSimulator::gather_members(Round& round) {
     if (presence_[n] == Presence::member) continue;
     absent[n] = true;
     round.members[n] = 0;
-    ++timeline_.missed_rounds[n];
+    miss(n, round.position);
   }
   if (std::find(absent.begin(), absent.end(), true) != absent.end())
     round.plan = costmodel::without(std::move(round.plan), absent);
@@ -120,7 +125,7 @@ void PlanSimulator::count_down(Round& round, double timeout_s, bool lost_only) {
       if (!late.members[n] || !late.gathering.expected[n] || late.gathering.arrived[n]) continue;
       if (lost_only && presence_[n] != Presence::lost) continue;
       leave_out(static_cast<NodeId>(n), late);
-      ++timeline_.missed_rounds[n];
+      miss(n, late.position);
     }
     consider(late);
   });
@@ -195,7 +200,7 @@ void PlanSimulator::interrupt(Round& round) {
   for (std::size_t later = round.position + 1; later < live_.size() && live_[later]; ++later) {
     for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
       if (!live_[later]->members[n]) {
-        --timeline_.missed_rounds[n];  // it is decided again
+        miss(n, later, -1);  // it is decided again
       } else if (!round.members[n] && presence_[n] == Presence::member) {
         presence_[n] = Presence::ready;
         ++epoch_[n];

@@ -35,7 +35,9 @@ PlanSimulator::PlanSimulator(const costmodel::Plan& plan, const Sequence& sequen
   timeline_.rounds = sequence_;
   timeline_.round_end_s.assign(sequence_.size(), 0.0);
   timeline_.op_names.resize(sequence_.size());
-  if (rules_.any()) timeline_.missed_rounds.assign(plan.nodes.size(), 0);
+  if (!rules_.any()) return;
+  timeline_.missed_rounds.assign(plan.nodes.size(), 0);
+  timeline_.missed_steps.assign(plan.nodes.size(), 0);
 }
 
 PlanSimulator::~PlanSimulator() = default;

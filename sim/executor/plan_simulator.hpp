@@ -67,6 +67,8 @@ class PlanSimulator {
   // attendance.cpp
   void schedule_outages();
   void gather_members(Round& round);
+  /// Counts the round as one in which the node took no part; with −1, no longer.
+  void miss(std::size_t node, std::size_t position, std::int64_t count = 1);
   void arrive(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void consider(Round& round);
   void count_down(Round& round, double timeout_s, bool lost_only);

@@ -46,6 +46,7 @@ void put(ChildOutput& output, const Timeline& timeline) {
   output.put(std::uint64_t{timeline.op_names.size()});
   for (const std::vector<std::string>& names : timeline.op_names) output.put(names);
   output.put(timeline.missed_rounds);
+  output.put(timeline.missed_steps);
   output.put(timeline.repeated_rounds);
 }
 
@@ -62,6 +63,7 @@ void get(Child& child, Timeline& timeline) {
   timeline.op_names.resize(lists);
   for (std::vector<std::string>& names : timeline.op_names) child.get(names);
   child.get(timeline.missed_rounds);
+  child.get(timeline.missed_steps);
   child.get(timeline.repeated_rounds);
 }
 

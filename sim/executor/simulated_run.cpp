@@ -18,6 +18,7 @@
 #include "platforms/each_path.hpp"
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/changing_rounds.hpp"
+#include "sim/executor/lost_work.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/windows.hpp"
 
@@ -50,7 +51,8 @@ std::vector<std::int64_t> first_rounds(const costmodel::RoundClass& round_class,
   wanted = std::min({wanted, round_class.count, round_class.known.value_or(round_class.count)});
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < wanted; ++i) indices.push_back(round_class.round_at(i));
-  if (round_class.overlapping) indices.back() = round_class.round_at(round_class.count - 1);
+  if (round_class.overlapping && !round_class.own_pace)
+    indices.back() = round_class.round_at(round_class.count - 1);
   return indices;
 }
 
@@ -216,7 +218,11 @@ class Simulation {
     const auto kind = std::max_element(run_.plan.classes.begin(), run_.plan.classes.end(),
                                        [](const auto& a, const auto& b) { return a.count < b.count; });
     const std::int64_t known = std::min(kind->count, kind->known.value_or(kind->count));
-    const std::int64_t wanted = kind->identical && !kind->overlapping ? 1 : std::min(kMost, known);
+    // A slow worker that trains at its own pace sends in few of the rounds.
+    constexpr std::int64_t kMostOfOwnPace = 50;
+    const std::int64_t wanted = kind->own_pace                          ? std::min(kMostOfOwnPace, known)
+                                : kind->identical && !kind->overlapping ? 1
+                                                                        : std::min(kMost, known);
     Sequence sequence;
     for (std::int64_t i = 0; i < wanted; ++i)
       sequence.rounds.push_back(kind->round_at((known - wanted) / 2 + i));
@@ -242,7 +248,8 @@ class Simulation {
     costmodel::NetworkModel network = scenario_.network;
     // Connections with windows have what BBR leaves by what it does.
     if (windows()) network.congestion_control = costmodel::CongestionControl::reno;
-    return costmodel::effective_platform(platforms::with_store_as_site(scenario_.platform), network);
+    return costmodel::platform_of(
+        run_.plan, costmodel::effective_platform(platforms::with_store_as_site(scenario_.platform), network));
   }
 
   bool executes_all() {
@@ -353,7 +360,10 @@ class Simulation {
 }  // namespace
 
 SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options) {
-  return simulate_plan(scenario, costmodel::make_plan(scenario), options);
+  const auto once = [&](const costmodel::Scenario& longer) {
+    return simulate_plan(longer, costmodel::make_plan(longer), options);
+  };
+  return with_lost_work(scenario, once(scenario), once);
 }
 
 SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan plan,

@@ -51,7 +51,8 @@ struct SimulatedRun {
 SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan plan,
                            const RunOptions& options = {});
 
-/// Simulates the plan that the scenario itself defines.
+/// Simulates the plan that the scenario itself defines. What absent sites lose is trained later: the plan
+/// then has as many more steps as the scenario's tokens need (Attendance::added_rounds).
 SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options = {});
 
 }  // namespace fomoe::sim

@@ -141,7 +141,7 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   const std::uint32_t index = found->second;
   const auto draw_next = [this, index] { return draw(*lines_[index]); };
   lines_.push_back(std::make_unique<Line>(
-      Line{a, b, from, to, alike(network_.streams, number),
+      Line{a, b, from, to, alike(costmodel::connections_of(network_, platform_->path(a, b)), number),
            Connection(make_congestion_window(network_, round_trip_s, draw_next), buffers, round_trip_s),
            (pair << 32U) + (openings_ << 17U) + static_cast<std::uint64_t>(number)}));
   Line& made = *lines_.back();

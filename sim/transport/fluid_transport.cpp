@@ -136,10 +136,11 @@ FluidTransport::FluidTransport(const std::vector<costmodel::Node>& nodes, const 
     : Transport(network),
       nodes_(nodes),
       seed_(seed),
-      fluid_(nodes, platform, caps(platform)),
+      shared_caps_(caps_of_shared(platform)),
+      fluid_(nodes, without_flow_limits(platform), caps(without_flow_limits(platform))),
       draws_(network.jitter_s > 0 ? nodes.size() * nodes.size() : 0, 0) {
   if (!latencies_change(platform)) return;
-  fluid_.on_change([this, pairs = caps(platform)] {
+  fluid_.on_change([this, pairs = caps(without_flow_limits(platform))] {
     for (const auto& [pair, at_start] : pairs) fluid_.set_cap(pair, cap_bytes_per_s(fluid_.platform(), pair));
   });
 }
@@ -159,7 +160,44 @@ double FluidTransport::draw_jitter_s(NodeId from, NodeId to) {
 double FluidTransport::cap_bytes_per_s(const platforms::Platform& platform, Pair pair) const {
   const int a = site(pair.first), b = site(pair.second);
   const double round_trip_s = platform.path(a, b).latency_s + platform.path(b, a).latency_s;
-  return costmodel::flow_cap_bytes_per_s(network_, round_trip_s, platform.path(a, b).connection_bytes_per_s);
+  double cap = costmodel::flow_cap_bytes_per_s(network_, round_trip_s, platform.path(a, b));
+  if (const auto found = shared_caps_.find({a, b}); found != shared_caps_.end())
+    cap = std::min(cap, found->second);
+  return cap;
+}
+
+/// The limits of shared links for each connection are caps of flows, which have several connections.
+std::map<std::pair<int, int>, double> FluidTransport::caps_of_shared(
+    const platforms::Platform& platform) const {
+  std::map<std::pair<int, int>, double> caps;
+  if (!platform.changes.empty() ||
+      std::none_of(platform.shared_links.begin(), platform.shared_links.end(),
+                   [](const platforms::SharedLink& link) { return link.per_flow; }))
+    return caps;
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) {
+      if (from == to) continue;
+      const double cap = costmodel::shared_cap_bytes_per_s(network_, platform, from, to);
+      if (cap < platforms::kUnlimited) caps[{from, to}] = cap;
+    }
+  }
+  return caps;
+}
+
+/// If links change, such a limit may change as well; it is then one of each flow, with the connections of the
+/// network model.
+platforms::Platform FluidTransport::without_flow_limits(platforms::Platform platform) const {
+  for (platforms::SharedLink& link : platform.shared_links) {
+    if (!link.per_flow) continue;
+    link.bandwidth_bytes_per_s =
+        platform.changes.empty() ? platforms::kUnlimited : network_.streams * link.bandwidth_bytes_per_s;
+  }
+  for (platforms::LinkChange& change : platform.changes) {
+    if (change.link == platforms::LinkChange::Link::shared && change.bandwidth_bytes_per_s &&
+        platform.shared_links[static_cast<std::size_t>(change.from)].per_flow)
+      *change.bandwidth_bytes_per_s *= network_.streams;
+  }
+  return platform;
 }
 
 std::map<Fluid::Pair, double> FluidTransport::caps(const platforms::Platform& platform) const {

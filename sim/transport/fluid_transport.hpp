@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sim/transport/transport.hpp"
@@ -26,6 +27,10 @@ class FluidTransport : public Transport {
  protected:
   /// The jitter of a pair's next message, in seconds.
   double draw_jitter_s(costmodel::NodeId from, costmodel::NodeId to);
+  /// Connections of a flow of the pair.
+  [[nodiscard]] int connections(costmodel::NodeId from, costmodel::NodeId to) const {
+    return costmodel::connections_of(network_, fluid_.platform().path(site(from), site(to)));
+  }
 
  private:
   friend class FluidMessage;
@@ -39,6 +44,9 @@ class FluidTransport : public Transport {
   [[nodiscard]] double cap_bytes_per_s(const platforms::Platform& platform, Pair pair) const;
   /// The caps of connections that may limit a message.
   [[nodiscard]] std::map<Pair, double> caps(const platforms::Platform& platform) const;
+  [[nodiscard]] std::map<std::pair<int, int>, double> caps_of_shared(
+      const platforms::Platform& platform) const;
+  [[nodiscard]] platforms::Platform without_flow_limits(platforms::Platform platform) const;
   [[nodiscard]] double payload_s(costmodel::NodeId node, double bytes) const override {
     const bool prepares = nodes_[static_cast<std::size_t>(node)].kind != costmodel::NodeKind::store;
     return prepares && network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
@@ -49,6 +57,7 @@ class FluidTransport : public Transport {
   const std::vector<costmodel::Node>& nodes_;
   const std::uint64_t seed_;
   std::uint64_t stream_ = 0;
+  const std::map<std::pair<int, int>, double> shared_caps_;  // by sites
   Fluid fluid_;
 
  private:

@@ -43,7 +43,7 @@ class TcpMessage : public Message, private PartEvents {
     if (events_.abandoned()) return;
     events_.moving(ref_, overhead_s_);
     // Each connection carries the same part; the lines of few bytes carry at least one.
-    const int streams = static_cast<int>(std::min<std::int64_t>(transport_.network_.streams, bytes_));
+    const int streams = static_cast<int>(std::min<std::int64_t>(transport_.connections(from_, to_), bytes_));
     const int lines = TcpNetwork::lines(streams);
     unwritten_ = undelivered_ = lines;
     std::int64_t first = 0;

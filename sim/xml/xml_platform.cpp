@@ -25,16 +25,37 @@ namespace {
 constexpr int kMostHosts = 1024;
 constexpr const char* kExample = "the files in tests/sim/platforms";
 
+/// The names of hosts without routes: their negative number, and the names.
+std::string names_of(const std::vector<s4u::Host*>& hosts) {
+  std::ostringstream text;
+  text << '-' << hosts.size() << '\n';
+  for (const s4u::Host* host : hosts) text << host->get_name() << '\n';
+  return text.str();
+}
+
 // Serialises the platform for the parent process as text, with hexadecimal numbers, which keep every digit.
 // The lines are: the number of hosts, the host names, the number of links, the links (rate, shared, name),
 // the routes (latency, length, link indices).
-std::string loaded(const std::string& path) {
+std::string loaded(const std::string& path, const platforms::UsedSites& used) {
   const s4u::Engine& engine = simgrid_engine();
   engine.load_platform(path);
   // Before this call SimGrid 4.0 has no routes between zones, and every version crashes where a zone has no
   // route.
   engine.seal_platform();
-  const std::vector<s4u::Host*> hosts = engine.get_all_hosts();
+  std::vector<s4u::Host*> hosts;
+  const std::vector<s4u::Host*> all = engine.get_all_hosts();
+  const bool only_names = used.names.empty() && used.first.value_or(1) == 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (only_names || used.has(all[i]->get_name(), static_cast<int>(i))) hosts.push_back(all[i]);
+  for (const std::string& name : used.names) {
+    const platforms::UsedSites one{{name}, {}};
+    if (std::none_of(hosts.begin(), hosts.end(),
+                     [&](const auto* host) { return one.has(host->get_name(), 0); })) {
+      hosts = all;  // the reader of the scenario refuses the name, and lists these
+      return names_of(hosts);
+    }
+  }
+  if (only_names) return names_of(hosts);
   std::ostringstream text;
   text << std::hexfloat << hosts.size() << '\n';
   for (const s4u::Host* host : hosts) text << host->get_name() << '\n';
@@ -244,8 +265,7 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
       std::vector<int> on_route;
       for (const int link : routes[static_cast<std::size_t>(from * n + to)].links) {
         const int index = shared[static_cast<std::size_t>(link)];
-        if (index >= 0 && std::find(on_route.begin(), on_route.end(), index) == on_route.end())
-          on_route.push_back(index);
+        if (index >= 0) on_route.push_back(index);  // a link that the route has twice is crossed twice
       }
       platform.share(from, to, std::move(on_route));
     }
@@ -276,7 +296,7 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
   return platform;
 }
 
-platforms::Platform read_xml_platform(const std::string& path) {
+platforms::Platform read_xml_platform(const std::string& path, const platforms::UsedSites& used) {
   const auto refuse = [&](const std::string& got, const std::string& expected) -> void {
     throw InputError(path, got, expected, kExample);
   };
@@ -286,7 +306,7 @@ platforms::Platform read_xml_platform(const std::string& path) {
   refuse_profiles(path);
   std::string answer;
   try {
-    Child child([&](ChildOutput& output) { output.put(loaded(path)); });
+    Child child([&](ChildOutput& output) { output.put(loaded(path, used)); });
     child.get(answer);
     child.finish();
   } catch (const ChildError& error) {
@@ -295,10 +315,20 @@ platforms::Platform read_xml_platform(const std::string& path) {
   }
   std::istringstream text(answer);
   std::size_t count = 0;
+  if (text.peek() == '-') {  // only names
+    text.ignore();
+    text >> count;
+    platforms::Platform names;
+    names.name = std::filesystem::path(path).filename().string();
+    names.sites.resize(count);
+    for (platforms::Site& site : names.sites) std::getline(text >> std::ws, site.name);
+    names.paths = platforms::Paths(static_cast<int>(count), {});
+    return names;
+  }
   text >> count;
   if (count < 2 || count > kMostHosts)
     refuse(std::to_string(count) + (count == 1 ? " host" : " hosts"),
-           "from 2 to " + std::to_string(kMostHosts) + " hosts");
+           "from 2 to " + std::to_string(kMostHosts) + " hosts, of which platform.use_sites may select some");
   std::vector<std::string> hosts(count);
   for (std::string& host : hosts) std::getline(text >> std::ws, host);
   std::size_t link_count = 0;

@@ -14,13 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "platforms/choose_sites.hpp"
 #include "platforms/platform.hpp"
 
 namespace fomoe::sim {
 
 /// Reads the XML file at `path` with SimGrid, in a child process. Throws InputError, which names the file, if
-/// SimGrid cannot read it or the platform cannot be converted.
-platforms::Platform read_xml_platform(const std::string& path);
+/// SimGrid cannot read it or the platform cannot be converted. Only hosts that are used need routes, and
+/// become sites; if none is used (UsedSites::first is 0), the platform has the names of all hosts, and no
+/// paths.
+platforms::Platform read_xml_platform(const std::string& path, const platforms::UsedSites& used = {});
 
 struct XmlLink {
   std::string name;

@@ -29,9 +29,9 @@ WITHOUT_PROFILE = {"eight-regions": "!compute.profile compute.accelerator=A100-8
 # Answers with ideal hosts are exact, and name what a change of a formula does; this stands before the words of each line without hosts.
 IDEAL_HOSTS, ONE_CONNECTION = "network_model.host=ideal", "network_model.streams=1"
 # Keys that need no line: names, a date, the terms that a calibration fitted, and files that fomoe-train writes, which have tests in
-# tests/experiments; the keys of training itself, which predict nothing; and those of [[site]], which --set cannot make. Most of these
-# are also keys of [compute].
-NO_LINE = re.compile(r"(name|description|prices\.as_of|(calibration|trainer|site)\..*|compute\.(profile|draw_samples)|model\.(shape|safetensors))$")
+# tests/experiments; the keys of training itself, which predict nothing; and those of [[site]] and [[path]], of which one line has some. Most of these
+# are also keys of other tables.
+NO_LINE = re.compile(r"(name|description|prices\.as_of|(calibration|trainer|site|path)\..*|compute\.(profile|draw_samples)|model\.(shape|safetensors))$")
 # Parts of an answer that are inputs, that come from the committed runs over emulated links, or that are a picture of other parts.
 LEFT_OUT = ("scenario", "accuracy", "interval", "validation_envelope", "round_timeline")
 TEXTS = ("limited_by", "origin", "executor")

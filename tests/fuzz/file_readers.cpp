@@ -119,7 +119,7 @@ constexpr Reader kReaders[] = {
      "platforms/*.toml"},
     {"prices", "prices.toml",
      [](const std::string& path) {
-       (void)scenario::read_price_file(path, "on_demand", two_sites().platform);
+       (void)scenario::read_price_file(path, {"on_demand", "on_demand"}, two_sites().platform);
      },
      "experiments/data/*price*.toml experiments/prices/*.toml"},
     {"network", "network.toml", [](const std::string& path) { (void)scenario::read_network_file(path); },

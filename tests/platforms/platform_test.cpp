@@ -32,17 +32,22 @@ TEST_CASE("scaled_bandwidth: rates shrink, latencies and unlimited paths stay") 
   CHECK(std::isinf(scaled.path(1, 0).bandwidth_bytes_per_s));
 }
 
-TEST_CASE("gateways multiply what one machine gets, not the links that paths share, and changes likewise") {
+TEST_CASE(
+    "machines multiply what one of them gets, not lines and links that paths share, and changes likewise") {
   Platform p = uniform(2, 1000, 2000, 0.5);
+  p.sites[0].machine_rates = true;
   p.shared_links = {{"line", 700}, {"quota", 600, true}};
   LinkChange uplink, line;
   uplink.bandwidth_bytes_per_s = line.bandwidth_bytes_per_s = 10;
   line.link = LinkChange::Link::shared;
   p.changes = {uplink, line};
-  const Platform four = with_gateways(p, 4);
+  const Platform four = with_machines(p, {4, 4});
   CHECK(four.sites[0].uplink_bytes_per_s == 4000);
+  CHECK(four.sites[1].uplink_bytes_per_s == 1000);  // a line
+  CHECK(four.path(0, 1).machines == 4);
+  CHECK(with_machines(p, {4, 3}).path(0, 1).machines == 3);
   CHECK(four.shared_links[0].bandwidth_bytes_per_s == 700);
-  CHECK(four.shared_links[1].bandwidth_bytes_per_s == 2400);
+  CHECK(four.shared_links[1].bandwidth_bytes_per_s == 600);  // of each connection
   CHECK(*four.changes[0].bandwidth_bytes_per_s == 40);
   CHECK(*four.changes[1].bandwidth_bytes_per_s == 10);
 }

@@ -11,7 +11,7 @@ std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool pa
   std::vector<int> counts;
   for (int site = 0; site < scenario.sites(); ++site) {
     const costmodel::SiteGpus& gpus = costmodel::gpus_of_site(scenario, site);
-    const bool whole_model = gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel == 1;
+    const bool whole_model = gpus.gpus_per_replica() * gpus.expert_parallel == 1;
     const bool shards = gpus.sharded == 1 || (gpus.sharded == gpus.count && gpus.zero_stage == 1);
     if (!paced && !shards) {
       throw UsageError("compute.sharded: got " + std::to_string(gpus.sharded) + " of " +
@@ -23,7 +23,8 @@ std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool pa
     if (!paced && !whole_model) {
       throw UsageError(
           "compute.gpus_per_site: got " + std::to_string(gpus.count) +
-          " GPUs that divide the model (tensor_parallel, expert_parallel or pipeline_parallel); "
+          " GPUs that divide the model (tensor_parallel, context_parallel, expert_parallel or "
+          "pipeline_parallel); "
           "expected data parallelism alone, since fomoe-train keeps the whole model of a site on each of its "
           "GPUs; for example --set compute.tensor_parallel=1");
     }

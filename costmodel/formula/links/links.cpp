@@ -7,6 +7,7 @@
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/formula/links/shared_port.hpp"
 #include "costmodel/plan/ring_order.hpp"
+#include "costmodel/value/cost.hpp"
 #include "platforms/each_path.hpp"
 
 namespace fomoe::costmodel {
@@ -20,8 +21,8 @@ double cap_bytes_per_s(const Platform& platform, const NetworkModel& network, in
   const platforms::Path& path = platform.path(from, to);
   NetworkModel terms = network;
   if (network.initial_window_bytes) terms.send_buffer_bytes.reset();
-  return flow_cap_bytes_per_s(terms, path.latency_s + platform.path(to, from).latency_s,
-                              path.connection_bytes_per_s);
+  return std::min(flow_cap_bytes_per_s(terms, path.latency_s + platform.path(to, from).latency_s, path),
+                  shared_cap_bytes_per_s(network, platform, from, to));
 }
 
 Links between(const Platform& platform, const NetworkModel& network, int from, int to) {
@@ -33,7 +34,8 @@ Links between(const Platform& platform, const NetworkModel& network, int from, i
           path.latency_s + platform.path(to, from).latency_s,
           cap_bytes_per_s(platform, network, from, to),
           from,
-          to};
+          to,
+          static_cast<double>(connections_of(network, path))};
 }
 
 // Whether no stage takes longer over `a` than over `b`.
@@ -116,11 +118,16 @@ double star_s(const Platform& platform, double out_bytes, double back_bytes) {
 
 namespace {
 
+bool limits_each_connection(const Platform& platform) {
+  return std::any_of(platform.shared_links.begin(), platform.shared_links.end(),
+                     [](const platforms::SharedLink& link) { return link.per_flow; });
+}
+
 /// The effective platform. Caps of flows are in the rates of its paths, unless windows are counted.
 Platform limited_platform(const Platform& raw, const NetworkModel& network) {
   Platform platform = effective_platform(raw, network);
   const bool caps = network.tcp_window_bytes || network.receive_buffer_bytes || network.loss_rate ||
-                    limits_connections(network, platform);
+                    limits_connections(network, platform) || limits_each_connection(platform);
   if (!caps || network.initial_window_bytes) return platform;
   const auto limit = [](double cap) {
     return [cap](platforms::Path& path) {
@@ -140,7 +147,7 @@ Platform limited_platform(const Platform& raw, const NetworkModel& network) {
 /// The slowest of each.
 Links slowest_of(const Platform& platform, const NetworkModel& network) {
   constexpr double kNone = platforms::kUnlimited;
-  Links all{kNone, kNone, kNone, 0, 0, kNone};
+  Links all{kNone, kNone, kNone, 0, 0, kNone, -1, -1, kNone};
   for (const platforms::Site& site : platform.sites) {
     all.uplink_bytes_per_s = std::min(all.uplink_bytes_per_s, site.uplink_bytes_per_s);
     all.downlink_bytes_per_s = std::min(all.downlink_bytes_per_s, site.downlink_bytes_per_s);
@@ -150,6 +157,7 @@ Links slowest_of(const Platform& platform, const NetworkModel& network) {
     all.latency_s = std::max(all.latency_s, path.latency_s);
     all.round_trip_s = std::max(all.round_trip_s, path.latency_s + platform.path(to, from).latency_s);
     all.cap_bytes_per_s = std::min(all.cap_bytes_per_s, cap_bytes_per_s(platform, network, from, to));
+    all.connections = std::min(all.connections, static_cast<double>(connections_of(network, path)));
   });
   return all;
 }
@@ -166,12 +174,16 @@ LinkSets link_sets(const Scenario& scenario) {
   if (scenario.platform.store)
     sets.store = std::make_shared<const StoreLinks>(
         store_links(limited_platform(platforms::with_store_as_site(scenario.platform), network)));
-  if (!platforms::links_differ(scenario.platform)) return sets;
+  const bool shared = !scenario.platform.shared_links.empty();
+  if (!platforms::links_differ(scenario.platform) && !shared && !egress_by_destination(scenario.prices))
+    return sets;
   std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));
   std::iota(ring.begin(), ring.end(), 0);
   RingOrders(scenario).apply(ring);
   for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
     add(sets.ring, between(platform, network, ring[i], ring[(i + 1) % ring.size()]));
+  sets.ring_order = ring;
+  if (!platforms::links_differ(scenario.platform) && !shared) return sets;
   if (sets.windows != nullptr) {
     platforms::each_path(platform, [&](int from, int to, const platforms::Path& /*path*/) {
       add(sets.pairs, between(platform, network, from, to));
@@ -211,7 +223,56 @@ double known_exchange_s(const LinkSets& sets, double steps, double pair_bytes) {
 
 }  // namespace
 
-double sending_s(const Stage& stage, const LinkSets& sets) {
+namespace {
+
+// Bytes that each of the links which several paths share carries. A byte that crosses a link twice counts
+// twice.
+class SharedBytes {
+ public:
+  explicit SharedBytes(const Platform& platform)
+      : platform_(platform), carried_(platform.shared_links.size(), 0.0) {}
+
+  void add(int from, int to, double bytes) {
+    for (const int link : platform_.shared_by(from, to)) carried_[static_cast<std::size_t>(link)] += bytes;
+  }
+  [[nodiscard]] double longest_s() const {
+    double longest = 0;
+    for (std::size_t k = 0; k < carried_.size(); ++k) {
+      const platforms::SharedLink& link = platform_.shared_links[k];
+      if (!link.per_flow) longest = std::max(longest, carried_[k] / link.bandwidth_bytes_per_s);
+    }
+    return longest;
+  }
+
+ private:
+  const Platform& platform_;
+  std::vector<double> carried_;
+};
+
+/// Seconds in which the links that several paths share have passed on all bytes of the stage.
+double over_shared_s(const Stage& stage, const LinkSets& sets) {
+  const Platform& platform = *sets.sites;
+  const double latencies_s = stage.latency_hops * sets.all.latency_s;
+  SharedBytes bytes(platform), back(platform);
+  if (stage.between == Between::ring) {
+    const std::vector<int>& ring = sets.ring_order;
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      bytes.add(ring[i], ring[(i + 1) % ring.size()], stage.bytes);
+    return latencies_s + bytes.longest_s();
+  }
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) {
+      if (from == to) continue;
+      if (stage.between == Between::pairs) bytes.add(from, to, stage.pair_bytes);
+      if (stage.between != Between::first_site) continue;
+      if (from == 0) bytes.add(from, to, stage.out_share * stage.pair_bytes);
+      if (to == 0) back.add(from, to, (1 - stage.out_share) * stage.pair_bytes);
+    }
+  }
+  return latencies_s + bytes.longest_s() + back.longest_s();
+}
+
+double over_own_links_s(const Stage& stage, const LinkSets& sets) {
   if (stage.between == Between::store && sets.store != nullptr)
     return store_exchange_s(*sets.store, stage.objects);
   if (sets.sites == nullptr || stage.between == Between::any) return stage_s(stage, sets.all);
@@ -224,6 +285,15 @@ double sending_s(const Stage& stage, const LinkSets& sets) {
   return stage.between == Between::pairs
              ? known_exchange_s(sets, stage.latency_hops, bytes / std::max(1.0, stage.latency_hops))
              : star_s(*sets.sites, stage.out_share * bytes, (1 - stage.out_share) * bytes);
+}
+
+}  // namespace
+
+double sending_s(const Stage& stage, const LinkSets& sets) {
+  const double seconds = over_own_links_s(stage, sets);
+  if (sets.sites == nullptr || sets.sites->shared_links.empty() || stage.between == Between::any)
+    return seconds;
+  return std::max(seconds, over_shared_s(stage, sets));
 }
 
 }  // namespace fomoe::costmodel

@@ -20,6 +20,7 @@ struct Links {
   double round_trip_s;
   double cap_bytes_per_s;  // of a flow whose windows are counted; otherwise it is in the path's rate
   int from = -1, to = -1;  // sites; negative if the links represent all sites
+  double connections = 1;  // of a flow
 
   [[nodiscard]] double port_bytes_per_s() const { return std::min(uplink_bytes_per_s, downlink_bytes_per_s); }
 };
@@ -33,6 +34,7 @@ struct LinkSets {
   std::shared_ptr<const NetworkModel> windows;
   std::shared_ptr<const platforms::Platform> sites;  // with payload rates
   std::shared_ptr<const StoreLinks> store;           // with payload rates; null: the platform has none
+  std::vector<int> ring_order;    // if several paths share links, or egress has a price by destination
   double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
   /// Direct exchanges that were computed over these sites: rows of a sweep repeat them.
   struct Exchange {

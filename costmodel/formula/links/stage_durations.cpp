@@ -44,13 +44,12 @@ class Windows {
   /// The stage once more, after a pause of its connections.
   StageDuration next(const Stage& stage, double pause_s) {
     std::vector<Way>& ways = ways_of(stage.between);
-    const double streams = links_.windows->streams;
     const bool ring = stage.between == Between::ring && links_.sites != nullptr;
     const double before_s = stage_s(stage, links_);
     StageDuration longest{before_s, 0};
     for (Way& way : ways) {
       way.window.pause(pause_s);
-      const double added = added_s(stage, way, streams);
+      const double added = added_s(stage, way, way.links.connections);
       const double seconds =
           ring ? stage_s(stage, way.links) + preparation_s(stage, links_.payload_s_per_byte) : before_s;
       if (seconds + added > longest.seconds) longest = {seconds + added, added};
@@ -67,7 +66,7 @@ class Windows {
       const double most =
           links.round_trip_s > 0 ? links.cap_bytes_per_s * links.round_trip_s : platforms::kUnlimited;
       ways.push_back(
-          {links, ConnectionWindow(*links_.windows, links.round_trip_s, most / links_.windows->streams)});
+          {links, ConnectionWindow(*links_.windows, links.round_trip_s, most / links.connections)});
     };
     if (between == Between::store && links_.store != nullptr) {
       for (const StoreLinks::Site& site : links_.store->sites)

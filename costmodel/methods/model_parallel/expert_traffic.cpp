@@ -31,9 +31,7 @@ class StepBuilder {
         flops_per_token(scenario.model, scenario.model.experts, false, FlopsAccounting::mechanism);
     expert_share_ = flops.expert / flops.total();
     expert_share_of_backward_ = expert_share_of_backward(
-        expert_share_, scenario.gpus.activation_checkpointing
-                           ? repeated_share(flops.total(), unembedding_flops(scenario.model))
-                           : 0.0);
+        expert_share_, repeated_share(scenario.gpus, flops, unembedding_flops(scenario.model)));
     layers_ = static_cast<int>(scenario.model.layers);
     moe_layers_ = static_cast<int>(moe_layers(scenario.model));
     repeats_ = scenario.gpus.activation_checkpointing;
@@ -184,7 +182,7 @@ void append_dense_synchronisation(const Scenario& scenario, const std::vector<Te
   round.ops.push_back(all_reduce_op(scenario, "all-reduce dense gradients", {exchange}, {after}));
   const ParameterCounts counts = count_parameters(scenario.model);
   // Of an expert-parallel replica, a GPU updates all dense parameters and a part of the experts.
-  const double experts = static_cast<double>(counts.expert) / scenario.gpus.expert_parallel;
+  const double experts = static_cast<double>(counts.expert) / scenario.gpus.expert_division();
   const double dense = static_cast<double>(counts.total() - counts.expert);
   Op optimizer =
       compute_op(scenario, "optimizer", Work::optimizer, 1, {static_cast<OpId>(round.ops.size()) - 1});
@@ -290,7 +288,7 @@ PlanSummary expert_traffic_summary(const Axes& axes, const Fixed& fixed, double 
   const bool rows_differ = fixed.sent_rows != 1 || fixed.busiest_rows != 1;
   if (fixed.timed_passes && (stateless_experts || (fixed.repeated_share > 0 && rows_differ)))
     summary.approximate = true;
-  const double experts = fixed.expert_parameters / fixed.expert_parallel;
+  const double experts = fixed.expert_parameters / fixed.expert_division;
   const double dense = fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters;
   summary.optimizer_factor = (dense + experts / axes.sites) / (dense + experts);
   return summary;

@@ -16,9 +16,9 @@
 namespace fomoe::figures {
 namespace {
 
-constexpr const char* kColumns[] = {"id",        "system",        "run",            "status", "quantity",
-                                    "published", "predicted",     "predicted_low",  "predicted_high", "ratio",
-                                    "known",     "inferred",      "why",            "source"};
+constexpr const char* kColumns[] = {"id",        "system",    "run",           "status",         "quantity",
+                                    "published", "predicted", "predicted_low", "predicted_high", "ratio",
+                                    "known",     "inferred",  "why",           "source"};
 
 using Row = std::map<std::string, std::string>;
 
@@ -46,13 +46,13 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-constexpr double kNear = 0.15;  // of communication times and others, relative
+constexpr double kNear = 0.15;    // of communication times and others, relative
 constexpr double kPoints = 0.03;  // of utilisations, absolute
 
 bool is_near(const Row& row, double ratio) {
   if (row.at("quantity") == "compute_utilization")
-    return std::abs(*parse_number<double>(row.at("predicted")) - *parse_number<double>(row.at("published"))) <=
-           kPoints;
+    return std::abs(*parse_number<double>(row.at("predicted")) -
+                    *parse_number<double>(row.at("published"))) <= kPoints;
   return std::abs(ratio - 1) <= kNear;
 }
 
@@ -103,7 +103,8 @@ Figure published_runs(Assumptions& assume) {
   for (const std::string& system : systems) {
     const Group& group = groups.at(system);
     if (group.ratios.empty()) {
-      figure.text += fmt::format("{:<32} {:>5} cannot be predicted, see the column why\n", system, group.rows);
+      figure.text +=
+          fmt::format("{:<32} {:>5} cannot be predicted, see the column why\n", system, group.rows);
       by_system.push_back({{"system", system}, {"rows", group.rows}, {"compared", 0}});
       continue;
     }
@@ -121,11 +122,11 @@ Figure published_runs(Assumptions& assume) {
   }
   figure.findings = {{"systems", by_system}};
   assume.state("source", "experiments/validation/published/runs.csv");
-  figure.notes = {
-      "A ratio is predicted ÷ published. Near: within 15 %, and utilisations within 3 points.",
-      "Known before: whether the author of the scenario knew the result.",
-      "experiments/validation/published/runs.py simulates all rows again, and README.md beside it says why rows "
-      "are off; the column why has the reason of each row."};
+  figure.notes = {"A ratio is predicted ÷ published. Near: within 15 %, and utilisations within 3 points.",
+                  "Known before: whether the author of the scenario knew the result.",
+                  "experiments/validation/published/runs.py simulates all rows again, and README.md beside "
+                  "it says why rows "
+                  "are off; the column why has the reason of each row."};
   return figure;
 }
 

@@ -25,6 +25,9 @@ constexpr KeyMember data_parallel = {.get = [](const Scenario& scenario) -> Memb
   return std::int64_t{scenario.gpus.data_parallel()};
 }};
 
+constexpr KeyMember stack = {
+    .get = gpus<&SiteGpus::stack>.get, .names = costmodel::all_names<costmodel::Stack>, .has_rules = true};
+
 template <class Compute>
 bool set_compute(Scenario& scenario, double Compute::*field, double value) {
   auto* found = std::get_if<Compute>(&scenario.compute);
@@ -79,26 +82,54 @@ constexpr Key kComputeKeys[] = {
      "on top, so it suits studies of activation_checkpointing and of the parallel degrees",
      "0.5", compute<&AssumedDevice::kernel_efficiency>, times},
     {"gpus_per_site", Values(Kind::count, kMaxGpus), "",
-     "data_parallel × sharded × tensor_parallel × expert_parallel × pipeline_parallel",
+     "data_parallel × sharded × tensor_parallel × context_parallel × pipeline_parallel",
      "number of GPUs in a site; profile and peak_flops describe one GPU, whereas step_time describes the "
      "whole site",
      "8", gpu_count, counts},
     {"data_parallel", Values(Kind::count, kMaxGpus), "",
-     "gpus_per_site ÷ (sharded × tensor_parallel × expert_parallel × pipeline_parallel)",
+     "gpus_per_site ÷ (sharded × tensor_parallel × context_parallel × pipeline_parallel)",
      "number of replicas of the model in a site; each processes a part of the batch", "2", data_parallel},
     {"sharded", Values(Kind::count, kMaxGpus), "1", "",
      "number of GPUs that shard optimiser state, gradients and weights (ZeRO, FSDP) and split the batch", "8",
      gpus<&SiteGpus::sharded>, counts},
-    {"zero_stage", Values(Kind::count, 3), "3", "",
+    {"zero_stage", Values(Kind::count, 3), "", "3, or 1 if stack is megatron",
      "ZeRO stage: 1 shards the optimiser state, 2 also the gradients, 3 also the weights", "2",
      gpus<&SiteGpus::zero_stage>, counts},
     {"tensor_parallel", Values(Kind::count, kMaxGpus), "1", "", "number of GPUs that split every matrix", "4",
      gpus<&SiteGpus::tensor_parallel>, counts},
     {"expert_parallel", Values(Kind::count, kMaxGpus), "1", "",
-     "number of GPUs of a site that divide its experts and split the batch", "2",
+     "number of GPUs of a site that divide its experts; they are GPUs of the other degrees", "2",
      gpus<&SiteGpus::expert_parallel>, counts},
+    {"expert_tensor_parallel", Values(Kind::count, kMaxGpus), "",
+     "tensor_parallel, or 1 if stack is torchtitan or deepspeed and expert_parallel is above 1",
+     "number of GPUs that split the matrices of an expert", "1", gpus<&SiteGpus::expert_tensor_parallel>,
+     counts},
+    {"context_parallel", Values(Kind::count, kMaxGpus), "1", "",
+     "number of GPUs that split the tokens of a sequence", "2", gpus<&SiteGpus::context_parallel>, counts},
+    {"context_exchange", Kind::choice, "\"ring\"", "", "how context-parallel GPUs exchange keys and values",
+     "\"all_to_all\"", gpus<&SiteGpus::context_exchange>},
+    {"sequence_parallel", Kind::boolean, "", "true if tensor_parallel is above 1",
+     "whether tensor-parallel GPUs also split the activations outside of attention and feed-forward blocks "
+     "(Korthikanti et al. 2022)",
+     "true", gpus<&SiteGpus::sequence_parallel>},
     {"pipeline_parallel", Values(Kind::count, kMaxGpus), "1", "", "number of GPUs that divide the layers",
      "2", gpus<&SiteGpus::pipeline_parallel>, counts},
+    {"virtual_stages", Values(Kind::count, kMaxLayers), "1", "",
+     "parts of the layers of a stage that an interleaved pipeline computes in turn", "2",
+     gpus<&SiteGpus::virtual_stages>, counts},
+    {"stack", Kind::choice, "",
+     "the framework of an imported profile; fomoe for fomoe-train's models; otherwise torchtitan if sharded "
+     "GPUs share weights, and megatron if not",
+     "framework whose memory a GPU has: fomoe-train, Megatron-LM, torchtitan or DeepSpeed", "\"megatron\"",
+     stack},
+    {"logits", Kind::choice, "", "chunked with stack = fomoe, otherwise fp32_whole",
+     "how the logits exist in memory: chunked, whole in 32 bits, the same in compiled functions, in 16 bits "
+     "as TransformerEngine's loss has them, or as PyTorch's compiler does",
+     "\"bf16_fused\"", gpus<&SiteGpus::logits>},
+    {"gradient_dtype", Kind::choice, "", "bf16 if stack is deepspeed, otherwise fp32",
+     "number format of accumulated gradients", "\"bf16\"", gpus<&SiteGpus::gradient_dtype>},
+    {"moment_dtype", Kind::choice, "\"fp32\"", "", "number format of AdamW's moments", "\"bf16\"",
+     gpus<&SiteGpus::moment_dtype>},
     {"intra_site_bandwidth", Kind::rate, "", "communication inside a site takes no time",
      "bandwidth between a GPU and the other GPUs of its site, in each direction", "\"450GBps\"",
      gpus<&SiteGpus::intra_site_bytes_per_s>, times, "intra_site_bytes_per_s"},
@@ -114,6 +145,13 @@ constexpr Key kComputeKeys[] = {
     {"activation_checkpointing", Kind::boolean, "false", "",
      "whether only the input of each layer is kept and the layer is computed again in the backward pass",
      "true", gpus<&SiteGpus::activation_checkpointing>},
+    {"checkpoint_every", Values(Kind::count, kMaxLayers), "1", "",
+     "with activation_checkpointing: only every n-th layer is computed again", "2",
+     gpus<&SiteGpus::checkpoint_every>, counts},
+    {"selective_checkpointing", Kind::choice, "\"none\"", "",
+     "part of each layer that is computed again: all operators but attention and every second product "
+     "(torchtitan), or attention without its projections (Megatron-LM)",
+     "\"attention\"", gpus<&SiteGpus::selective_checkpointing>},
     {"outer_state_on", Kind::choice, "\"device\"", "",
      "memory that holds the outer optimiser's anchor and momentum", "\"host\"",
      gpus<&SiteGpus::outer_state_on>},

@@ -5,6 +5,8 @@ namespace {
 
 constexpr KeyMember rates = {.names = [] { return std::vector<std::string>{"link", "payload"}; }};
 
+constexpr KeyMember carriers = {.names = [] { return std::vector<std::string>{"line", "machine"}; }};
+
 constexpr Key kPlatformFileKeys[] = {
     {"name", Kind::text, "", "", "name of the platform", "\"eight-regions\""},
     {"source", Kind::text, "", "", "origin of the numbers, in one sentence",
@@ -19,6 +21,10 @@ constexpr Key kPlatformFileKeys[] = {
      "what the rates in this file are: those of the links, of which headers take a part, or those at which "
      "TCP payload was measured (iperf3, `fomoe probe`)",
      "\"payload\"", rates},
+    {"rates_of", Kind::choice, "\"line\"", "",
+     "what the rates in this file and in paths_csv are: those of one machine at each end, which "
+     "platform.gateways multiplies, or those of the line of a whole site",
+     "\"machine\"", carriers},
     {"mtu", Kind::size, "\"1500B\"", "",
      "largest packet on all paths, with the headers of IP and TCP; jumbo frames have 9000 bytes",
      "\"9000B\""},
@@ -32,6 +38,9 @@ constexpr Key kPlatformFileKeys[] = {
      "limit of the total rate that the site receives", "\"10Gbps\""},
 
     {"site.region", Kind::text, "", "none", "region of the site, for [[backbone]]", "\"europe\""},
+    {"site.rates_of", Kind::choice, "", "rates_of of the file; line if uplink and downlink are given here",
+     "what uplink and downlink are: the rates of one of the site's machines, or of its line", "\"line\"",
+     carriers},
     {"site.compute_factor", Values(Kind::multiple, 1000), "1.0", "",
      "step time at this site as a multiple of the step time in the scenario", "1.5"},
 
@@ -49,7 +58,7 @@ constexpr Key kPlatformFileKeys[] = {
      "\"office up\""},
     {"link.bandwidth", Kind::rate, "", "", "total rate of all flows on the link", "\"800Mbps\""},
     {"link.per_flow", Kind::boolean, "false", "",
-     "whether the bandwidth is a limit of each single flow instead of a total", "true"},
+     "whether the bandwidth is a limit of each single connection instead of a total", "true"},
 
     {"backbone.from", Kind::text, "", "", "region at one end", "\"europe\""},
     {"backbone.to", Kind::text, "", "", "region at the other end; the same for a backbone inside a region",
@@ -93,6 +102,8 @@ constexpr Key kPriceFileKeys[] = {
 
     {"egress.sites", Kind::text, "", "every site that no other [[egress]] names",
      "prefix of the names of the sites", "\"aws:\""},
+    {"egress.to", Kind::text, "", "every site that no other [[egress]] of the same sites names",
+     "prefix of the names of the receiving sites: those of the same provider, for example", "\"aws:\""},
     {"egress.up_to", Kind::size, "", "no upper limit", "upper limit of the tier, in bytes per month",
      "\"10TB\""},
     {"egress.per_gb", Kind::money, "", "", "price of 10⁹ bytes that a site sends to another site",

@@ -27,7 +27,52 @@ std::vector<Key> keys_in(std::string_view table, std::span<const Key> rows) {
   return keys;
 }
 
+const std::vector<Key>& own_site_keys() {
+  static const std::vector<Key> all = [] {
+    std::vector<Key> keys;
+    for (const Key& key : scenario_keys())
+      if (key.table == "site") keys.push_back(key);
+    for (Key key : scenario_keys()) {
+      const bool varies =
+          key.name == "step_variation" || key.name == "draw_samples" || key.name.starts_with("straggler");
+      if (key.table != "compute" || varies) continue;
+      key.table = "site";
+      key.member.set = nullptr;  // which sets the member of all sites
+      key.member.get = nullptr;
+      keys.push_back(key);
+    }
+    return keys;
+  }();
+  return all;
+}
+
+ElementKey element_key(const std::string& dotted_name) {
+  const auto parts = [&](std::size_t begin) {
+    const std::size_t last = dotted_name.rfind('.');
+    return std::pair{dotted_name.substr(begin, last <= begin ? 0 : last - begin),
+                     dotted_name.substr(last + 1)};
+  };
+  if (dotted_name.starts_with("site.")) {
+    const auto [site, name] = parts(5);
+    if (!site.empty()) return {"site", {{"name", site}}, name};
+  }
+  if (dotted_name.starts_with("path.")) {
+    const auto [ends, name] = parts(5);
+    const std::size_t dot = ends.find('.');
+    if (dot != std::string::npos && dot > 0 && dot + 1 < ends.size())
+      return {"path", {{"from", ends.substr(0, dot)}, {"to", ends.substr(dot + 1)}}, name};
+  }
+  return {};
+}
+
 const Key* find_key(std::string_view dotted_name) {
+  if (const ElementKey element = element_key(std::string(dotted_name)); !element.table.empty()) {
+    const std::span<const Key> keys =
+        element.table == "site" ? std::span<const Key>(own_site_keys()) : scenario_keys();
+    for (const Key& key : keys)
+      if (key.table == element.table && key.name == element.name) return &key;
+    return nullptr;
+  }
   for (const Key& key : scenario_keys())
     if (dotted(key) == dotted_name) return &key;
   return nullptr;

@@ -93,13 +93,25 @@ struct Key : KeyName, Values {
 
 /// The keys in the order of the scenario file.
 std::span<const Key> scenario_keys();
+/// The keys of a [[site]]: its own ones, and those of [compute] that describe GPUs and step times.
+const std::vector<Key>& own_site_keys();
 std::span<const Key> platform_file_keys();
 std::span<const Key> price_file_keys();
 /// The keys of the file that `fomoe-train grid` reads.
 std::span<const Key> grid_file_keys();
 
-/// Returns the key of a scenario with this dotted name, or nullptr.
+/// Returns the key of a scenario with this dotted name, or nullptr. site.NAME.KEY is a key of the [[site]] of
+/// that name, and path.FROM.TO.KEY one of the [[path]] between two sites.
 const Key* find_key(std::string_view dotted_name);
+
+/// An element of [[site]] or [[path]] that a dotted name means: its table, the keys that select it with their
+/// values, and the key's name. The table is empty for other names.
+struct ElementKey {
+  std::string table;
+  std::vector<std::pair<std::string, std::string>> selects;
+  std::string name;
+};
+ElementKey element_key(const std::string& dotted_name);
 
 /// Returns whether any key belongs to the table.
 bool is_table(std::span<const Key> keys, std::string_view name);

@@ -75,6 +75,10 @@ constexpr KeyMember member = [] {
   };
   using Type = std::remove_cvref_t<decltype(Table().*Field)>;
   if constexpr (costmodel::NamedEnum<Type>) made.names = costmodel::all_names<Type>;
+  if constexpr (requires { typename Type::value_type; }) {
+    if constexpr (costmodel::NamedEnum<typename Type::value_type>)
+      made.names = costmodel::all_names<typename Type::value_type>;
+  }
   return made;
 }();
 

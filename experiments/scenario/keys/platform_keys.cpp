@@ -1,14 +1,17 @@
 // Keys of the network between the sites.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "experiments/scenario/keys/members.hpp"
+#include "platforms/each_path.hpp"
 
 namespace fomoe::scenario {
 namespace {
 
 /// Whether the platform has equal sites and links, which no file or trace describes.
 bool equal_sites(const platforms::Platform& platform) {
-  return platform.name == "uniform" && platform.changes.empty();
+  return platform.name == "uniform" && platform.changes.empty() && !platforms::links_differ(platform);
 }
 
 bool set_sites(Scenario& scenario, double value) {
@@ -62,8 +65,12 @@ bool set_queue(Scenario& scenario, double value) {
 constexpr KeyMember queue = {.set = set_queue};
 
 bool set_gateways(Scenario& scenario, double value) {
+  const std::vector<platforms::Site>& own = scenario.platform.sites;
+  if (std::any_of(own.begin(), own.end(), [](const platforms::Site& site) { return site.own_machines; }))
+    return false;
   if (value > 1)
-    scenario.platform = platforms::with_gateways(std::move(scenario.platform), static_cast<int>(value));
+    scenario.platform = platforms::with_machines(std::move(scenario.platform),
+                                                 std::vector<int>(own.size(), static_cast<int>(value)));
   return true;
 }
 constexpr KeyMember gateways = {.set = set_gateways, .has_rules = true, .neutral = "1"};
@@ -107,8 +114,13 @@ constexpr Key kPlatformKeys[] = {
     {"rate_spread", Kind::share, "0.2", "",
      "standard deviation of the logarithm of each generated rate; only with generate", "0.2"},
     {"gateways", Values(Kind::count, 4096), "1", "",
-     "number of machines that carry a site's traffic, each with the site's rates in the file", "4", gateways,
-     links},
+     "number of machines that carry a site's traffic; they have connections of their own, and multiply rates "
+     "that "
+     "are those of one machine",
+     "4", gateways, links},
+    {"rates_of", Kind::choice, "", "as the platform file says, otherwise line",
+     "what the rates are: those of one machine, which gateways multiplies, or those of a site's line",
+     "\"machine\"", one_of<"line", "machine">},
     {"trace", Kind::text, "", "rates and latencies are constant",
      "CSV file of rates and latencies over time, relative to this file",
      "\"../data/link-trace-example.csv\""},

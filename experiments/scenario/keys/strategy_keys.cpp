@@ -158,7 +158,8 @@ constexpr Key kStrategyKeys[] = {
      "whether positions are entropy-coded: they then take the entropy of a position instead of index_bits",
      "true"},
     {"regions", Values(Kind::count, kMaxSites), "1", "",
-     "number of equal groups of consecutive sites, with collective = \"hierarchical\" or hierarchical_diloco",
+     "number of equal groups of sites, the regions of the platform or consecutive sites, with collective = "
+     "\"hierarchical\" or hierarchical_diloco",
      "2", member<&Strategy::regions>, counts},
     {"secure_aggregation", Kind::boolean, "false", "",
      "whether sites send masked 32-bit integers, so that only the sum of the payloads can be read", "true",

@@ -191,50 +191,6 @@ void add_peak(const Document& document, costmodel::Scenario& scenario) {
         from_catalogue("peak FLOP rate", fmt::format("{:g} TFLOP/s, {}", *peak / 1e12, dtype), *accelerator));
 }
 
-void read_site_gpus(const Document& document, costmodel::Scenario& scenario) {
-  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
-  table.set_members(scenario);
-  costmodel::SiteGpus& gpus = scenario.gpus;
-  std::vector<Provenance>& catalogue = scenario.catalogue;
-  const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
-  const costmodel::StepProfile* profile = profiled == nullptr ? nullptr : &profiled->profile;
-  if (table.has("zero_stage") && gpus.sharded == 1)
-    table.refuse("zero_stage", "zero_stage without sharded", "zero_stage only together with sharded above 1");
-
-  double degrees = 1;  // a double, because the product of valid degrees may not fit an int
-  for (const int degree : {gpus.sharded, gpus.tensor_parallel, gpus.expert_parallel, gpus.pipeline_parallel})
-    degrees *= degree;
-  if (table.has("data_parallel")) degrees *= table.small_count("data_parallel");
-  constexpr double kMostGpus = 1e5;
-  if (degrees > kMostGpus)
-    table.refuse("gpus_per_site", fmt::format("{:.0f} GPUs", degrees), "at most 100000 GPUs in a site");
-  gpus.count = table.has("gpus_per_site") ? table.small_count("gpus_per_site") : static_cast<int>(degrees);
-  if (table.has("data_parallel") && gpus.count != degrees) {
-    table.refuse("gpus_per_site",
-                 fmt::format("{}, although the parallel degrees multiply to {:.0f}", gpus.count, degrees),
-                 "the product of data_parallel and the other degrees, or no data_parallel");
-  }
-  // The card is the one that the scenario names, or else the one on which the steps were timed.
-  const Accelerator* accelerator = read_accelerator(document);
-  if (accelerator == nullptr && profile != nullptr) accelerator = accelerator_of_device(profile->device_name);
-  if (!table.has("gpu_memory") && accelerator != nullptr) {
-    gpus.gpu_memory_bytes = accelerator->memory_bytes;
-    catalogue.push_back(
-        from_catalogue("GPU memory", fmt::format("{:g} GiB", gpus.gpu_memory_bytes / 0x1p30), *accelerator));
-  }
-  if (!table.has("memory_bandwidth") && accelerator != nullptr) {
-    gpus.memory_bytes_per_s = accelerator->memory_bytes_per_s;
-    catalogue.push_back(from_catalogue(
-        "GPU memory bandwidth", fmt::format("{:g} GB/s", gpus.memory_bytes_per_s / 1e9), *accelerator));
-  }
-  if (profile != nullptr && costmodel::recomputes(*profile)) {
-    if (table.has("activation_checkpointing") && !gpus.activation_checkpointing)
-      table.refuse("activation_checkpointing", "false, with a profile whose steps include recomputation",
-                   "true, or no activation_checkpointing");
-    gpus.activation_checkpointing = true;
-  }
-}
-
 void check_step_variation(const Document& document) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
   if (table.boolean("draw_samples")) {

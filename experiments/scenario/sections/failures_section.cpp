@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/sections/site_values.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/text/units.hpp"
 
@@ -51,7 +54,7 @@ void check_apart(const TableReader& table, const std::vector<costmodel::Outage>&
 
 void read_failures(const Document& document, costmodel::Scenario& scenario) {
   const toml::table* found = find_table(document, "failures");
-  if (found == nullptr) return;
+  if (found == nullptr) return set_failures_of_sites(document, scenario);
   const TableReader table(document, scenario_keys(), "failures", found);
   table.only_one_of("checkpoint_time", "checkpoint_rounds");
   table.only_one_of("checkpoint_cost", "storage_bandwidth");
@@ -61,6 +64,16 @@ void read_failures(const Document& document, costmodel::Scenario& scenario) {
   costmodel::Failures& failures = scenario.failures.emplace();
   table.set_members(scenario);
   if (table.boolean("links_stay_dead")) failures.link_repair_s.reset();
+  if (failures.at_random()) {
+    const auto state = [&](const char* key) {
+      if (!table.has(key))
+        failures.not_given.push_back(
+            fmt::format("{} = {}", key, find_key(dotted("failures", key))->fallback));
+    };
+    for (const char* key : {"detection_time", "restart_time", "policy"}) state(key);
+    if (std::isfinite(failures.link_mtbf_s) && !table.has("links_stay_dead")) state("link_repair");
+  }
+  set_failures_of_sites(document, scenario);
   if (table.has("timeout") && failures.policy == costmodel::FailurePolicy::wait)
     table.refuse("timeout", "timeout with policy = \"wait\"", "timeout only with policy = \"drop\"");
   for (const std::string& outage : table.words("outages"))

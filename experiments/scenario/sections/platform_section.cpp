@@ -10,6 +10,7 @@
 #include "experiments/files/xml_loader.hpp"
 #include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/sections/site_values.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/choose_sites.hpp"
@@ -78,7 +79,14 @@ platforms::Platform from_file(const TableReader& table, std::uint64_t seed) {
   refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
                 "link rates and latencies only in the platform file (rate_factor scales all its rates)");
   const std::string path = table.file("file");
-  platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
+  refuse_other_kinds(path);
+  platforms::UsedSites used;
+  if (table.has("use_sites"))
+    used.names = table.list("use_sites");
+  else if (table.has("sites") && !table.boolean("generate"))
+    used.first = table.small_count("sites");
+  platforms::Platform all =
+      is_xml_platform(path) ? read_xml_platform(path, used) : read_platform_file(path, used);
   if (table.has("use_sites"))
     refuse_beside(table, "use_sites", {"sites", "generate"}, "only one of use_sites, sites and generate");
   if (table.boolean("generate")) {
@@ -179,8 +187,39 @@ platforms::Platform read_all_sites(const Document& document) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
   if (!table.has("file")) return platforms::uniform(static_cast<int>(kMaxSites), 1, 1, 0);
   const std::string path = table.file("file");
-  return is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
+  const platforms::UsedSites names_only{{}, 0};
+  return is_xml_platform(path) ? read_xml_platform(path, names_only) : read_platform_file(path, names_only);
 }
+
+namespace {
+
+/// What the rates are of, if the scenario says it instead of the platform file.
+void set_carriers(const TableReader& table, platforms::Platform& platform) {
+  if (!table.has("rates_of")) return;
+  const bool machine = table.text("rates_of") == "machine";
+  for (platforms::Site& site : platform.sites) site.machine_rates = machine;
+  platform.machine_paths = machine;
+}
+
+/// Says what several machines change, and what they do not.
+void state_machines(platforms::Platform& platform) {
+  std::vector<std::string> multiplied, lines;
+  for (const platforms::Site& site : platform.sites) {
+    if (site.machines == 1) continue;
+    (site.machine_rates ? multiplied : lines).push_back(fmt::format("{} × {}", site.name, site.machines));
+  }
+  if (!multiplied.empty())
+    platform.provenance.push_back({"link rates", Origin::assumed,
+                                   fmt::format("of one machine × machines that carry a site's traffic: {}",
+                                               shortened(joined(multiplied)))});
+  if (!lines.empty())
+    platform.provenance.push_back(
+        {"link rates", Origin::assumed,
+         fmt::format("of lines, which several machines share: {}; rates_of = \"machine\" multiplies rates",
+                     shortened(joined(lines)))});
+}
+
+}  // namespace
 
 void read_platform(const Document& document, costmodel::Scenario& scenario) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
@@ -200,13 +239,11 @@ void read_platform(const Document& document, costmodel::Scenario& scenario) {
   if (!table.has("file")) read_trace(table, platform);
   table.set_members(scenario);
   read_store(document, scenario);
-  if (const int gateways = table.small_count("gateways"); gateways > 1) {
-    platform = platforms::with_gateways(std::move(platform), gateways);
-    platform.provenance.push_back(
-        {"link rates", Origin::assumed,
-         fmt::format("× {}: number of machines that carry each site's traffic, each at the rates above",
-                     gateways)});
-  }
+  set_carriers(table, platform);
+  platform = with_own_lines(document, std::move(platform));
+  platform = with_machines_of_sites(document, std::move(platform), table.small_count("gateways"));
+  state_machines(platform);
+  platform = with_own_paths(document, std::move(platform));
   if (const double factor = table.number("rate_factor"); factor != 1) {
     platform = platforms::scaled_bandwidth(std::move(platform), factor);
     platform.provenance.push_back(

@@ -2,6 +2,7 @@
 
 #include "experiments/files/prices_file.hpp"
 #include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/sections/site_values.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 
 namespace fomoe::scenario {
@@ -39,8 +40,9 @@ costmodel::Prices given_prices(const TableReader& table, int sites) {
 
 namespace {
 
-costmodel::Prices prices_of_sites(const Document& document, const toml::table* section,
-                                  const platforms::Platform& platform) {
+std::optional<costmodel::Prices> read_table(const Document& document, const platforms::Platform& platform) {
+  const toml::table* section = find_table(document, "prices");
+  if (section == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "prices", section);
   if (!table.has("file")) {
     table.only_together("pricing", "file");
@@ -51,19 +53,19 @@ costmodel::Prices prices_of_sites(const Document& document, const toml::table* s
     if (table.has(key))
       table.refuse(key, fmt::format("both {} and file", key), "prices only in the price file");
   }
-  return read_price_file(table.file("file"), table.text("pricing"), platform);
+  return read_price_file(table.file("file"), pricing_of_sites(document, platform, table.text("pricing")),
+                         platform);
 }
 
 }  // namespace
 
 std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform) {
-  const toml::table* section = find_table(document, "prices");
-  if (section == nullptr) {
+  std::optional<costmodel::Prices> prices = read_table(document, platform);
+  set_prices_of_sites(document, platform, prices);
+  if (prices)
+    add_store_prices(document, *prices);
+  else
     refuse_store_prices(document);
-    return std::nullopt;
-  }
-  costmodel::Prices prices = prices_of_sites(document, section, platform);
-  add_store_prices(document, prices);
   return prices;
 }
 

@@ -38,8 +38,6 @@ void read_site_gpus(const Document& document, costmodel::Scenario& scenario);
 /// `model_notes` is what read_model appended. Throws InputError if no balanced batch exists.
 void read_sites(const Document& document, costmodel::Scenario& scenario,
                 const std::vector<Provenance>& model_notes, bool compute_required);
-/// The keys of a [[site]]: its own ones, and those of [compute] that describe GPUs and step times.
-const std::vector<Key>& own_site_keys();
 /// Refuses keys of the variation of steps that contradict each other.
 void check_step_variation(const Document& document);
 /// The seed, which was read before, is for generated sites.

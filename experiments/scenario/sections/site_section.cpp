@@ -1,20 +1,16 @@
 // Reads the [[site]] tables: keys of [compute] that differ at some sites, and each site's part of the batch.
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 
 #include "costmodel/compute/site_times.hpp"
 #include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/sections/site_values.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/text/suggest.hpp"
 
 namespace fomoe::scenario {
 namespace {
-
-bool matches(const std::string& pattern, const std::string& name) {
-  return pattern == name || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
 
 std::vector<std::string> names_of(const platforms::Platform& platform) {
   std::vector<std::string> names;
@@ -27,7 +23,8 @@ void check_exists(const TableReader& table, const Document& document, const plat
   const std::string name = table.text("name");
   std::vector<std::string> names = names_of(platform);
   const auto any = [&] {
-    return std::any_of(names.begin(), names.end(), [&](const auto& known) { return matches(name, known); });
+    return std::any_of(names.begin(), names.end(),
+                       [&](const auto& known) { return means_site(name, known); });
   };
   if (any()) return;
   // A name of a site that is not used is no mistake.
@@ -74,23 +71,6 @@ costmodel::SiteCompute read_own_compute(const Document& document, const toml::ta
 
 }  // namespace
 
-const std::vector<Key>& own_site_keys() {
-  static const std::vector<Key> all = [] {
-    std::vector<Key> keys;
-    for (const Key& key : scenario_keys())
-      if (key.table == "site") keys.push_back(key);
-    for (Key key : scenario_keys()) {
-      const bool varies =
-          key.name == "step_variation" || key.name == "draw_samples" || key.name.starts_with("straggler");
-      if (key.table != "compute" || varies) continue;
-      key.table = "site";
-      keys.push_back(key);
-    }
-    return keys;
-  }();
-  return all;
-}
-
 void read_sites(const Document& document, costmodel::Scenario& scenario,
                 const std::vector<Provenance>& model_notes, bool compute_required) {
   const TableReader workload(document, scenario_keys(), "workload", find_table(document, "workload"));
@@ -106,13 +86,13 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
     if (table.has("batch_share") && balanced)
       table.refuse("batch_share", "batch_share together with workload.batch = \"balanced\"",
                    "only one of them");
-    const bool differs = section->size() > (table.has("batch_share") ? 2U : 1U);
+    const bool differs = describes_compute(*section);
     std::optional<costmodel::SiteCompute> own;
     if (std::none_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return matches(table.text("name"), name); }))
+                     [&](const std::string& name) { return means_site(table.text("name"), name); }))
       unused.push_back({"[[site]] " + table.text("name"), Origin::assumed, "describes no site that is used"});
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (!matches(table.text("name"), names[i])) continue;
+      if (!means_site(table.text("name"), names[i])) continue;
       if (described[i])
         table.refuse("name", fmt::format("\"{}\", which is {} once more", table.text("name"), names[i]),
                      "each site in one [[site]]");

@@ -177,6 +177,8 @@ Document Document::read(const std::string& path, const std::string& what, const 
   Document document;
   document.path_ = path == "-" ? "stdin" : path;
   std::string text = content_of(path, what, example_path);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   if (const std::size_t first = text.find_first_not_of(" \t\r\n");
       first != std::string::npos && text[first] == '{') {
     JsonTable json = table_of_json(document.path_, text);
@@ -206,10 +208,15 @@ void Document::override_key(const std::string& assignment) {
   const std::string text = assignment.substr(equals + 1);
   if (text.empty()) fail(place, key, "no value after =", "key=value", example);
 
-  if (key.starts_with("site."))
-    fail(place, key, "a key of a [[site]]",
-         "a key of another table, because the keys of a [[site]] are changed in the file",
-         "--set compute.gpus_per_site=8");
+  if (key.starts_with("site.") || key.starts_with("path.")) {
+    const ElementKey element = element_key(key);
+    if (element.table.empty())
+      fail(place, key, "a key of another form", "site.NAME.KEY or path.FROM.TO.KEY",
+           "--set site.site-1.gpus_per_site=8");
+    overrides_[dotted(element.table, element.name)] = assignment;
+    chosen_.insert(key);
+    return put(element_table(element), element.name, text, place, key);
+  }
   const auto [table_name, name] = table_and_name(key);
   if (name.empty() || name.find('.') != std::string::npos || key.starts_with('.')) {
     fail(place, key, "a key of another form", "table.key", example);
@@ -231,14 +238,41 @@ void Document::override_key(const std::string& assignment) {
   }
   overrides_[key] = assignment;
   chosen_.insert(key);
+  put(*table, name, text, place, key);
+}
+
+toml::table& Document::element_table(const ElementKey& element) {
+  if (!root_.contains(element.table)) root_.insert(element.table, toml::array{});
+  toml::array* elements = root_.get_as<toml::array>(element.table);
+  if (elements == nullptr)
+    fail(place(element.table), element.table, as_written(*root_.get(element.table)), "an array of tables",
+         "[[" + element.table + "]]");
+  for (toml::node& node : *elements) {
+    toml::table* table = node.as_table();
+    if (table == nullptr) continue;
+    const bool means = std::all_of(element.selects.begin(), element.selects.end(), [&](const auto& one) {
+      const toml::node* value = table->get(one.first);
+      return value != nullptr && value->value_exact<std::string>() == one.second;
+    });
+    if (means) return *table;
+  }
+  toml::table added;
+  for (const auto& [key, value] : element.selects) added.insert(key, value);
+  elements->push_back(std::move(added));
+  return *elements->back().as_table();
+}
+
+void Document::put(toml::table& table, const std::string& name, const std::string& text,
+                   const std::string& place, const std::string& key) {
+  const std::string example = "--set strategy.local_steps=64";
   if (const auto parsed = parse_value(text)) {
     // An override of a whole table would hide which override a later message is about.
     if (parsed->get("value")->is_table()) fail(place, key, "a table", "one key", example);
-    table->insert_or_assign(name, *parsed->get("value"));
+    table.insert_or_assign(name, *parsed->get("value"));
   } else if (text.front() == '"' || text.front() == '\'' || text.front() == '[' || text.front() == '{') {
     fail(place, key, text, "a TOML value or a bare word", example);
   } else {
-    table->insert_or_assign(name, text);
+    table.insert_or_assign(name, text);
   }
 }
 

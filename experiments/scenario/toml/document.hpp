@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/scenario/keys/keys.hpp"
+
 namespace fomoe::scenario {
 
 class Document {
@@ -18,8 +20,10 @@ class Document {
   static Document read(const std::string& path, const std::string& what, const std::string& example_path);
 
   /// Applies an assignment such as "strategy.local_steps=64". The value is a TOML number, boolean, quoted
-  /// string or array. A word without quotes is a string. "!strategy.local_steps" removes the key instead;
-  /// throws FileError if there is none.
+  /// string or array. A word without quotes is a string. "site.NAME.KEY" and "path.FROM.TO.KEY" are keys of
+  /// the
+  /// [[site]] or [[path]] of that name, which is added if there is none. "!strategy.local_steps" removes the
+  /// key instead; throws FileError if there is none.
   void override_key(const std::string& assignment);
   [[nodiscard]] bool overridden(const std::string& key) const { return overrides_.contains(key); }
   /// A copy in whose table `name` the keys of `other`, a table of this document, replace those of the same
@@ -44,6 +48,11 @@ class Document {
   [[nodiscard]] std::string place(const std::string& key) const;
 
  private:
+  /// The table of [[site]] or [[path]] that an override means; added if there is none.
+  toml::table& element_table(const ElementKey& element);
+  /// Sets a key of a table to what an override has as its value.
+  void put(toml::table& table, const std::string& name, const std::string& text, const std::string& place,
+           const std::string& key);
   void unset(const std::string& key);
 
   std::string path_;

@@ -8,9 +8,9 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"
 

@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/memory_throughput.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"

@@ -8,11 +8,11 @@
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compute/operation_seconds.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/outcome.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/differing_sites.hpp"
@@ -118,7 +118,8 @@ TEST_CASE("memory and cost of sites that differ") {
   const RunReport report = closed_form(scenario);
   CHECK(report.sites[2].memory_bytes == Approx(memory_per_site(AtSite(scenario, 2)).total()));
 
-  scenario.prices = Prices{"USD", "", {{1, 0, 0, {}}, {2, 0, 0, {}}, {5, 0, 0, {}}}, {}};
+  scenario.prices =
+      Prices{"USD", "", {{{}, 1, 0, 0, {}, {}}, {{}, 2, 0, 0, {}, {}}, {{}, 5, 0, 0, {}, {}}}, {}};
   const RunReport priced = closed_form(scenario);
   CHECK(priced.cost->cost_total == Approx(priced.wall_clock_s * (2 * 1 + 1 * 2 + 4 * 5)).epsilon(1e-12));
 }

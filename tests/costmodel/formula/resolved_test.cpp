@@ -7,11 +7,11 @@
 #include <random>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/outcome.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/scenarios.hpp"
@@ -74,9 +74,12 @@ Scenario random_context() {
   gpus.intra_site_bytes_per_s = one_of({0.0, 1e10});
   gpus.micro_batch_sequences = one_of({0, 3});
   gpus.activation_checkpointing = *rc::gen::arbitrary<bool>();
+  gpus.context_parallel = one_of({1, 1, 2});
+  gpus.stack = one_of({Stack::fomoe, Stack::megatron, Stack::torchtitan, Stack::deepspeed});
+  if (gpus.activation_checkpointing) gpus.checkpoint_every = one_of({1, 2});
   gpus.outer_state_on = one_of({OuterStateOn::device, OuterStateOn::host});
   if (*rc::gen::arbitrary<bool>()) {
-    const SitePrices site{2.0 / 3600, 1600, 3e-8, {{1e12, 1e-10}, {platforms::kUnlimited, 5e-11}}};
+    const SitePrices site{{}, 2.0 / 3600, 1600, 3e-8, {{1e12, 1e-10}, {platforms::kUnlimited, 5e-11}}, {}};
     scenario.prices = Prices{"USD", "", std::vector<SitePrices>(8, site), {}};  // at most eight sites
     scenario.power = GpuPower{700, 0.2, 1.2};
   }
@@ -113,8 +116,7 @@ Scenario random_configuration(Scenario scenario, std::mt19937_64& random) {
     (device->mfu > 0 ? device->mfu : device->kernel_efficiency) = between(0.01, 1);
   }
   SiteGpus& gpus = scenario.gpus;
-  gpus.count = gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel *
-               static_cast<int>(whole(1, 8));
+  gpus.count = gpus.sharded * gpus.gpus_per_replica() * gpus.expert_parallel * static_cast<int>(whole(1, 8));
   return scenario;
 }
 
@@ -152,7 +154,7 @@ TEST_CASE("the row of a scenario equals the closed form's report, to 1e-12") {
       RC_ASSERT(agree(outcome.round_idle_s, report.round.idle_s, round_s));
       RC_ASSERT(agree(outcome.link_busy_share, report.bottleneck.link_busy_share));
       RC_ASSERT(agree(outcome.memory_bytes_per_site, memory_per_site(scenario).total()));
-      RC_ASSERT(agree(outcome.memory_bytes_per_gpu, memory_per_gpu(scenario).total()));
+      RC_ASSERT(agree(outcome.memory_bytes_per_gpu, fullest_gpu(scenario).needed));
       RC_ASSERT(agree(outcome.flops_per_token,
                       flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
                                       FlopsAccounting::mechanism)

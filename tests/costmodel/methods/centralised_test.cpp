@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
@@ -35,7 +35,11 @@ TEST_CASE("centralised: only the site that trains is paid for, and only it can f
   scenario.workload.global_batch_sequences = 12;
   scenario.compute = AssumedDevice{1e12, 0.5};
   scenario.gpus.count = 2;
-  scenario.prices = Prices{"USD", "", {{3, 0, 0, {}}, {5, 0, 0, {}}, {5, 0, 0, {}}, {5, 0, 0, {}}}, {}};
+  scenario.prices =
+      Prices{"USD",
+             "",
+             {{{}, 3, 0, 0, {}, {}}, {{}, 5, 0, 0, {}, {}}, {{}, 5, 0, 0, {}, {}}, {{}, 5, 0, 0, {}, {}}},
+             {}};
   scenario.power = GpuPower{700, 0.2, 1};
   scenario.failures = Failures{};
   scenario.failures->site_mtbf_s = 1000;

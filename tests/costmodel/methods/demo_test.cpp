@@ -1,8 +1,8 @@
 // Tests of DeMo: the largest coefficients of the momentum, from every site to every other one.
 #include <doctest/doctest.h>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"

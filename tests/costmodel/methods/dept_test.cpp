@@ -1,8 +1,8 @@
 // Tests of DEPT, which averages all parameters but the embedding.
 #include <doctest/doctest.h>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"

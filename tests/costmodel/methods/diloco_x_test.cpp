@@ -1,8 +1,8 @@
 // Tests of DiLoCoX: synchronisation one round late, in int4.
 #include <doctest/doctest.h>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"

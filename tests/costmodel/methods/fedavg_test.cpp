@@ -1,8 +1,8 @@
 // Tests of FedAvg: pseudo-gradients go to a server at the first site, and parameters come back.
 #include <doctest/doctest.h>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"

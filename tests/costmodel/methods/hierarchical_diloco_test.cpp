@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/check.hpp"
+#include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
@@ -51,4 +53,34 @@ TEST_CASE("hierarchical_diloco: one region is diloco in global rounds, and a sit
   scenario.strategy.regions = 4;
   scenario.strategy.secure_aggregation = true;
   CHECK_THROWS_AS(scenario.strategy.method->check(scenario), InputError);
+}
+
+TEST_CASE("hierarchical_diloco: the regions are those that the platform names, and the answer says which") {
+  Scenario scenario = tests::ideal_scenario("hierarchical_diloco", 4);
+  scenario.strategy.regions = 2;
+  const auto members = [&] {
+    std::vector<std::vector<NodeId>> groups;
+    for (const Op& op : tests::plan_of(scenario).round(0).ops)
+      if (const auto* transfer = std::get_if<Transfer>(&op.what))
+        for (const Exchange& exchange : transfer->exchanges) groups.push_back(exchange.nodes);
+    return groups;
+  };
+  using Groups = std::vector<std::vector<NodeId>>;
+  CHECK(members() == Groups{{0, 1}, {2, 3}});
+  CHECK(tests::plan_of(scenario).notes.back().find("consecutive sites, since the platform gives no region") !=
+        std::string::npos);
+  for (std::size_t i = 0; i < 4; ++i) scenario.platform.sites[i].region = i % 2 == 0 ? "eu" : "asia";
+  CHECK(members() == Groups{{0, 2}, {1, 3}});
+  CHECK(
+      tests::plan_of(scenario).notes.back() ==
+      "hierarchical_diloco: the 2 regions are site-0, site-2; site-1, site-3: those that the platform gives");
+  scenario.platform.sites[3].region = "eu";  // 3 and 1 sites
+  CHECK(members() == Groups{{0, 1}, {2, 3}});
+  scenario.platform.sites[3].region = "asia";
+  scenario.strategy.method = find_method("diloco");
+  scenario.strategy.collective = Collective::hierarchical;
+  const Plan plan = costmodel::make_plan(scenario);
+  const RoundPlan round = plan.round(0);  // outlives the reference
+  const auto& scatter = std::get<Transfer>(round.ops[1].what);
+  CHECK(scatter.exchanges[0].nodes == std::vector<NodeId>{0, 2});
 }

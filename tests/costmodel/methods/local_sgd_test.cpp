@@ -1,8 +1,8 @@
 // Tests of local SGD, which averages parameters alone.
 #include <doctest/doctest.h>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"

@@ -2,10 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/check.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/memory_of.hpp"

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/check.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/timeline/report_assembly.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/memory_of.hpp"
@@ -187,8 +187,8 @@ TEST_CASE("parallel degrees that do not divide are refused, and the message has 
           x.gpus.count = 6;
           x.gpus.sharded = 4;
         }) ==
-        "compute.gpus_per_site: got 6; expected a multiple of 4, the product of the parallel degrees; for "
-        "example gpus_per_site = 4");
+        "compute.gpus_per_site: got 6; expected a multiple of 4, the product of sharded, tensor_parallel, "
+        "context_parallel and pipeline_parallel; for example gpus_per_site = 4");
   CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.tensor_parallel = 3; }) ==
         "compute.tensor_parallel: got 3; expected a divisor of 4, the number of attention heads; for example "
         "tensor_parallel = 1");

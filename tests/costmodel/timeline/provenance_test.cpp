@@ -127,8 +127,10 @@ TEST_CASE("provenance: power, platform and failures add their lines") {
   scenario.failures->site_mtbf_s = 1e6;
   scenario.failures->samples = 10;
   scenario.failures->checkpoint_s = 1;
-  CHECK(added_to(plain, scenario) == Rows{{"failures", assumed}, {"checkpoint time", assumed}});
+  CHECK(added_to(plain, scenario) ==
+        Rows{{"failures", assumed}, {"checkpoint interval", computed}, {"checkpoint time", assumed}});
   scenario.failures->checkpoint_s.reset();
   scenario.failures->storage_bytes_per_s = 1e9;
-  CHECK(added_to(plain, scenario) == Rows{{"failures", assumed}, {"checkpoint time", computed}});
+  CHECK(added_to(plain, scenario) ==
+        Rows{{"failures", assumed}, {"checkpoint interval", computed}, {"checkpoint time", computed}});
 }

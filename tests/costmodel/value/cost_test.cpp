@@ -76,8 +76,12 @@ TEST_CASE(
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.compute = AssumedDevice{1e12, 0.5};
   scenario.gpus.count = 8;
-  SitePrices cheap{
-      2.0 / 3600, 100, 0.36 / kJoulesPerKwh, {{std::numeric_limits<double>::infinity(), 0.02 / kGb}}};
+  SitePrices cheap{Pricing::on_demand,
+                   2.0 / 3600,
+                   100,
+                   0.36 / kJoulesPerKwh,
+                   {{std::numeric_limits<double>::infinity(), 0.02 / kGb}},
+                   {}};
   SitePrices dear = cheap;
   dear.gpu_price_per_s = 4.0 / 3600;
   scenario.prices =
@@ -100,6 +104,31 @@ TEST_CASE(
   CHECK(report.cost->currency == "EUR");
   CHECK(std::any_of(report.provenance.begin(), report.provenance.end(),
                     [](const Provenance& p) { return p.what == "prices" && p.detail == "a test"; }));
+}
+
+TEST_CASE("egress by destination: the longest prefix counts, and tiers are those of each destination") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  const char* names[] = {"aws:a", "aws:b", "gcp:c", "paris"};
+  for (std::size_t i = 0; i < 4; ++i) scenario.platform.sites[i].name = names[i];
+  const auto flat = [](double per_gb) {
+    return std::vector<EgressTier>{{std::numeric_limits<double>::infinity(), per_gb / kGb}};
+  };
+  SitePrices aws;
+  aws.egress = flat(0.09);
+  aws.egress_to = {{"aws:", flat(0.02)}, {"g", flat(0.5)}, {"gcp:", flat(0.05)}};
+  scenario.prices = Prices{"USD", "", {aws, aws, SitePrices{}, SitePrices{}}, {}};
+  const auto egress = [&](const SiteTraffic& sent) {
+    return site_cost(scenario, 0, 0, sent, 3600, 0).egress;
+  };
+  CHECK(close(egress({6 * kGb, {0, 1 * kGb, 2 * kGb, 3 * kGb}}), 1 * 0.02 + 2 * 0.05 + 3 * 0.09));
+  CHECK(close(egress({6 * kGb}), 2 * (0.02 + 0.05 + 0.09)));  // to all alike
+  CHECK(egress_by_destination(scenario.prices));
+  // In a ring, all of a site's bytes go to the next one; both engines say so.
+  scenario.strategy.ring_order = RingOrder::given;
+  const double sent_gb = closed_form(scenario).sites[0].bytes_sent / kGb;
+  CHECK(close(closed_form(scenario).cost->egress_cost, sent_gb * (0.02 + 0.05)));  // a to b, b to c
+  scenario.strategy.collective = Collective::direct;
+  CHECK(close(closed_form(scenario).cost->egress_cost, 2 * sent_gb * (0.02 + 0.05 + 0.09) / 3));
 }
 
 TEST_CASE("without prices and power there is no cost; with power alone there is only energy") {

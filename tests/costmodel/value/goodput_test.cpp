@@ -11,10 +11,10 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/math/random.hpp"
 #include "costmodel/math/replicas.hpp"
-#include "costmodel/model/memory.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
@@ -67,6 +67,43 @@ TEST_CASE(
   CHECK(finish_s(run, gaps({37, 2})) == doctest::Approx(109 + lost_s + 2 + recovery_s).epsilon(1e-12));
   // The failure comes while a checkpoint is being written, so that this checkpoint does not count.
   CHECK(finish_s(run, gaps({10.5})) == doctest::Approx(109 + 10.5 + recovery_s).epsilon(1e-12));
+}
+
+TEST_CASE("sites that differ: the one that fails decides how long it is away") {
+  FaultyRun run = run_of_four(FailurePolicy::wait);
+  run.each = {{0, 0, 1000}, {0.001, 0, 5}, {0, 0, 1000}, {0, 0, 1000}};
+  CHECK(all_site_failures_per_s(run) == 0.001);
+  const double lost_s = 37 - 3 * (10 + 1);
+  // Gaps: to the failure, and that of the only site that can fail.
+  CHECK(finish_s(run, gaps({37, 1})) == doctest::Approx(109 + lost_s + 5 + 3).epsilon(1e-12));
+  FaultyRun drop = run_of_four(FailurePolicy::drop);
+  drop.checkpoint_s = 0;
+  drop.transfer_s = 1;
+  drop.timeout_s = 2;
+  drop.each = {{0, 0, 1000}, {0.001, 0, 12}, {0, 0, 1000}, {0, 0, 1000}};
+  // As with equal sites that are away for 12 s: see the test of one failure below.
+  CHECK(finish_s(drop, gaps({37, 1})) == doctest::Approx(100 + 2 + 2 * 10.0 / 4).epsilon(1e-12));
+}
+
+TEST_CASE(
+    "without a checkpoint interval, the recommended one is used; owned sites do not fail by preemption") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.workload.tokens *= 200;
+  Failures failures;
+  failures.preemptions_per_s = 1 / 3000.0;
+  failures.restart_s = 60;
+  failures.checkpoint_s = 20;
+  scenario.failures = failures;
+  const Goodput all = *closed_form(scenario).goodput;
+  CHECK(all.checkpoint_rounds == all.recommended_rounds);
+  CHECK(all.goodput == all.recommended_goodput);
+  scenario.failures->sites.assign(4, scenario.failures->at(0));
+  scenario.failures->sites[0].preemptions_per_s = 0;
+  const Goodput three = *closed_form(scenario).goodput;
+  CHECK(three.system_mtbf_s == doctest::Approx(all.system_mtbf_s * 4 / 3));
+  CHECK(three.finish_p50_s < all.finish_p50_s);
+  for (SiteFailures& site : scenario.failures->sites) site.preemptions_per_s = 0;
+  CHECK_FALSE(scenario.failures->at_random());
 }
 
 TEST_CASE("policy wait, a link fails: all sites wait and lose no work, but a dead link is never repaired") {

@@ -188,3 +188,64 @@ TEST_CASE(
   write_all(folder / "f.json", failed.dump());
   refused("a.json f.json --link-rate 1Gbps", "f.json:1: iperf3: got unable to connect");
 }
+
+TEST_CASE(
+    "reports of iperf3 with 1, 4 and 16 connections: the window of the first two, the efficiency of the "
+    "last") {
+  const Folder folder;
+  const std::string real = read_all(source_dir() + "/tests/experiments/data/iperf3/one-stream.json");
+  const auto report = [&](const std::string& name, int streams, double megabits_per_s) {
+    json one = json::parse(real);
+    one["start"]["test_start"]["num_streams"] = streams;
+    one["end"]["sum_received"]["bits_per_second"] = megabits_per_s * 1e6;
+    write_all(folder / name, one.dump());
+  };
+  // A window of 6 MiB over 150 ms: 335.5 Mbit/s a connection. The link of 10 Gbit/s leaves 4.7.
+  report("p1.json", 1, 335.54432);
+  report("p4.json", 4, 4 * 335.54432);
+  report("p16.json", 16, 4700);
+  const std::string link = " --link-rate 10Gbps --round-trip 150ms --output ";
+  const Ran ran = program(folder, "calibrate p1.json p4.json p16.json" + link + "-");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json answer = json::parse(ran.out);
+  CHECK(term(answer, "bandwidth_efficiency")["value"].get<double>() == doctest::Approx(0.47).epsilon(1e-4));
+  CHECK(term(answer, "tcp_window")["value"].get<double>() == doctest::Approx(6291456).epsilon(1e-4));
+  // What it writes, simulate reads.
+  REQUIRE(program(folder, "calibrate p1.json p4.json p16.json" + link + "fit.json").exit_status == 0);
+  const Ran used =
+      program(folder, "simulate " + kTwoSites + " --calibration fit.json --set compute.step_time=1s");
+  CHECK_MESSAGE(used.exit_status == 0, used.err);
+  // Without a transfer that fills the link there is only the window.
+  const json few = json::parse(program(folder, "calibrate p1.json p4.json" + link + "-").out);
+  CHECK(term(few, "bandwidth_efficiency")["supported"] == false);
+  CHECK(term(few, "tcp_window")["value"].get<double>() == doctest::Approx(6291456).epsilon(1e-4));
+  // Rates that no window and no share of the link explain.
+  report("q1.json", 1, 5000);
+  report("q16.json", 16, 300);
+  const Ran bad = program(folder, "calibrate q1.json q16.json p4.json" + link + "-");
+  CHECK(bad.exit_status == 1);
+  CHECK_MESSAGE(
+      bad.err.find("the data do not support a fit: no share of the link's rate") != std::string::npos,
+      bad.err);
+}
+
+TEST_CASE("outputs of iperf3 and of other programs that are not read are named") {
+  const Folder folder;
+  const auto said = [&](const std::string& text) {
+    write_all(folder / "x.json", text);
+    const Ran ran = program(folder, "calibrate x.json --link-rate 1Gbps");
+    CHECK(ran.exit_status == 2);
+    CHECK_MESSAGE(ran.err.find("expected one report of one transfer in each file, as -J writes it") !=
+                      std::string::npos,
+                  ran.err);
+    return ran.err;
+  };
+  const std::string real = read_all(source_dir() + "/tests/experiments/data/iperf3/one-stream.json");
+  CHECK(said("{\"event\":\"start\",\"data\":{}}\n{\"event\":\"end\",\"data\":{}}\n").find("--json-stream") !=
+        std::string::npos);
+  CHECK(said("[ ID] Interval Transfer Bitrate\n").find("iperf3's text for people") != std::string::npos);
+  CHECK(said(real + "\n" + real).find("several reports in one file") != std::string::npos);
+  CHECK(said("# size count type redop root time algbw busbw\n").find("nccl-tests") != std::string::npos);
+  CHECK(said("PING 10.0.0.2\nrtt min/avg/max/mdev = 1/2/3/4 ms\n").find("the output of ping") !=
+        std::string::npos);
+}

@@ -211,8 +211,11 @@ TEST_CASE("mistakes of `fomoe solve`") {
       "share, factor, power or price (`fomoe list keys`); for example --for platform.bandwidth; did you mean "
       "platform.bandwidth?");
   refused("fomoe solve experiments/scenarios/four-regions.toml --for platform.bandwidth",
-          "fomoe: --for: got platform.bandwidth with a platform file, whose sites differ; expected a factor "
-          "on all of its rates or latencies; for example --for platform.rate_factor or --for "
+          "fomoe: --for: got platform.bandwidth with a platform file, whose sites differ; expected the line "
+          "of one "
+          "site, a path, or a factor on all rates or latencies; for example --for "
+          "site.aws:us-east-1.bandwidth, --for "
+          "path.aws:us-east-1.azure:westeurope.latency, --for platform.rate_factor or --for "
           "network_model.latency_factor");
 }
 
@@ -235,7 +238,7 @@ TEST_CASE("solve: the factor by which measured links have to be faster") {
   const Ran words = run_in(source_dir(), "fomoe solve " + kTwoSites +
                                              " --set platform.bandwidth=10Gbps --for platform.rate_factor "
                                              "--target compute_utilization=0.9");
-  CHECK(words.out.find("Gb/s") == std::string::npos);  // equal sites: no rates of paths
+  CHECK(words.out.find("Every path between the sites then has ") != std::string::npos);
   const Ran four = run_in(source_dir(),
                           "fomoe solve experiments/scenarios/four-regions.toml --for platform.rate_factor "
                           "--target utilization=90% --engine closed-form");

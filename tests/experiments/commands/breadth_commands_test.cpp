@@ -92,7 +92,7 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
   CHECK(goodput["system_mtbf_s"] == 300);
   CHECK(goodput["goodput"].get<double>() > 0);
   CHECK(goodput["goodput"].get<double>() < 1);
-  CHECK(goodput["finish_p50_s"].get<double>() > run["wall_clock_s"].get<double>());
+  CHECK(goodput["finish_p50_s"].get<double>() >= run["wall_clock_s"].get<double>());
   CHECK(goodput["finish_p95_s"].get<double>() > goodput["finish_p50_s"].get<double>());
   CHECK(goodput["cost_p95"].get<double>() > goodput["cost_p50"].get<double>());
   CHECK(run["scenario"]["failures"]["site_mtbf_s"] == 600);
@@ -149,4 +149,48 @@ TEST_CASE("wrong XML: the message has the file's name, the exit status is 2, and
   expect("s.toml:12: platform.file: got \"p.xml\" (no such file: p.xml); expected a file");
   write_all(folder / "p.xml", "sites = 3\n");
   expect("p.xml: got a file that SimGrid cannot read (Parse error at p.xml:1");
+}
+
+TEST_CASE("compare: a value in quotes or brackets may have spaces") {
+  const Ran ran =
+      run_in(source_dir(),
+             "fomoe compare experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --engine "
+             "closed-form --case \"platform.use_sites='azure:eastus, aws:us-east-1' strategy.local_steps=8\" "
+             "--case 'platform.use_sites=[\"azure:eastus\", \"azure:westus3\"]' --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  CHECK(ran.out.find("azure:westus3") != std::string::npos);
+}
+
+TEST_CASE(
+    "sweep: several sites without quotes are no sets of one site each, and a line of one site is swept") {
+  const std::string sweep =
+      "fomoe sweep experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --output - ";
+  const Ran sets = run_in(source_dir(), sweep + "--vary platform.use_sites=azure:eastus,aws:us-east-1");
+  CHECK(sets.exit_status == 2);
+  CHECK_MESSAGE(sets.err.find("2 sets of one site each") != std::string::npos, sets.err);
+  const Ran line = run_in(source_dir(), sweep + "--vary site.azure:eastus.bandwidth=10Mbps,1Gbps");
+  REQUIRE_MESSAGE(line.exit_status == 0, line.err);
+  CHECK(line.out.find("site.azure:eastus.bandwidth_bytes_per_s") != std::string::npos);
+  const Ran solved =
+      run_in(source_dir(),
+             "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --engine "
+             "closed-form --for site.azure:eastus.bandwidth --target utilization=20%");
+  REQUIRE_MESSAGE(solved.exit_status == 0, solved.err);
+  CHECK_MESSAGE(solved.out.find("Gbps") != std::string::npos, solved.out);
+}
+
+TEST_CASE("a step that exceeds the peak rate of the GPUs is refused, and one that is near it is doubted") {
+  const std::string simulate =
+      "fomoe simulate experiments/scenarios/four-regions.toml --engine closed-form --unset compute.mfu --set "
+      "compute.accelerator=H100-SXM "
+      "--set compute.step_time=";
+  const Ran fast = run_in(source_dir(), simulate + "1ms");
+  CHECK(fast.exit_status == 2);
+  CHECK_MESSAGE(fast.err.find("an MFU of") != std::string::npos, fast.err);
+  const std::size_t least = fast.err.find("at least ") + 9;
+  const double seconds = std::stod(fast.err.substr(least));
+  const Ran near_peak = run_in(source_dir(), simulate + std::to_string(seconds * 1.1) + "s");
+  REQUIRE_MESSAGE(near_peak.exit_status == 0, near_peak.err);
+  CHECK_MESSAGE(near_peak.out.find("Warning: the steps have an MFU of 9") != std::string::npos,
+                near_peak.out);
 }

@@ -287,7 +287,9 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
     if (line.starts_with("[")) table = line.substr(1, line.size() - 2) + '.';
     const std::size_t equals = line.find(" = ");
     if (line.starts_with(" ") || equals == std::string::npos) continue;
-    const std::string key = table + line.substr(0, equals);
+    std::string key = table + line.substr(0, equals);
+    if (key == "[path].from" || key == "[path].to") continue;  // in the name of the path's other keys
+    if (key.starts_with("[path].")) key = "path.site-0.site-1." + key.substr(std::string("[path].").size());
     if (key == "compute.profile" || key == "compute.micro_batch_sequences" || key == "compute.mfu" ||
         key == "compute.zero_stage" || key == "compute.peak_flops" || key == "platform.file" ||
         key == "strategy.routing_counts" || key.starts_with("strategy.compression.") ||
@@ -307,10 +309,14 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key.starts_with("failures.") && key != "failures.checkpoint_cost" &&
                 key != "failures.storage_bandwidth"
             ? " --set failures.checkpoint_cost=20s"
-        : key == "strategy.straggler_timeout"   ? " --set strategy.quorum=1"
-        : key == "model.d_ffn"                  ? " --set model.experts=0 --set strategy.method=diloco"
-        : key == "quality.interpolate"          ? " --set quality.model=paper-table"
-        : key == "quality.mixtures"             ? " --set quality.model=published"
+        : key == "strategy.straggler_timeout" ? " --set strategy.quorum=1"
+        : key == "model.d_ffn"                ? " --set model.experts=0 --set strategy.method=diloco"
+        : key == "quality.interpolate"        ? " --set quality.model=paper-table"
+        : key == "quality.mixtures"           ? " --set quality.model=published"
+        : key == "compute.checkpoint_every"   ? " --set compute.activation_checkpointing=true"
+        : key == "compute.virtual_stages"     ? " --set compute.pipeline_parallel=2"
+        : key == "compute.logits" || key == "compute.selective_checkpointing"
+            ? " --set compute.stack=megatron"
         : key == "workload.batch"               ? " --set compute.accelerator=H100-SXM --set compute.mfu=0.4"
         : key == "compute.kernel_efficiency"    ? " --set compute.accelerator=H100-SXM"
         : key.starts_with("compute.straggler")  ? " --set compute.straggler_share=0.01"

@@ -133,8 +133,8 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
   CHECK(complaint(kTop + kTwoSites + paths) == "accepted");
   CHECK(complaint(kTop + kTwoSites + paths.substr(0, paths.find("[[path]]", 1))) ==
         "p.toml:1: path: got no path from \"b\" to \"a\"; expected every ordered pair of sites in paths_csv, "
-        "a [[path]] or "
-        "[default_path]; for example [default_path] with latency = \"25ms\"");
+        "a [[path]] or [default_path], or sites in platform.use_sites that have paths; "
+        "for example [default_path] with latency = \"25ms\"");
   CHECK(complaint(kTop) ==
         "p.toml:1: site: got no site; expected at least one [[site]], or paths_csv; for example [[site]]");
   CHECK(complaint("name = \"p\"\n" + kTwoSites + paths) ==
@@ -150,7 +150,7 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
         "p.toml:13: path.to: got the sending site itself; expected another site; for example to = \"tokyo\"");
   CHECK(complaint(kTop + kTwoSites + "latncy = \"1ms\"\n") ==
         "p.toml:11: site.latncy: got an unknown key; expected one of name, uplink, downlink, region, "
-        "compute_factor, queue, out_links, in_links; for example "
+        "rates_of, compute_factor, queue, out_links, in_links; for example "
         "name = \"paris\"");
   CHECK(complaint(kTop + "[site]\nname = \"a\"\n") ==
         "p.toml:3: site: got a table; expected a list of tables; for example [[site]]");
@@ -182,4 +182,58 @@ TEST_CASE("wrong CSV files: the message has the line and the column") {
   CHECK(complaint(toml, kHeader + "a,b,nan,1,20\n") ==
         "m.csv:2: throughput_median_bits_per_s: got \"nan\"; expected a number above zero; for example "
         "4850218610");
+}
+
+TEST_CASE("a line in out_links and in_links is crossed twice between its own sites, and is named") {
+  const std::string toml = kTop + "[[link]]\nname = \"line\"\nbandwidth = \"1Gbps\"\n" +
+                           "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nout_links = "
+                           "[\"line\"]\nin_links = [\"line\"]\n"
+                           "[[site]]\nname = \"b\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nout_links = "
+                           "[\"line\"]\nin_links = [\"line\"]\n"
+                           "[[site]]\nname = \"c\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
+                           "[default_path]\nlatency = \"25ms\"\n";
+  const platforms::Platform p = read(toml);
+  CHECK(p.shared_by(0, 1).size() == 2);
+  CHECK(p.shared_by(0, 2).size() == 1);
+  CHECK(p.shared_by(2, 1).size() == 1);
+  bool named = false;
+  for (const Provenance& one : p.provenance)
+    named = named || (one.what == "line" && one.detail.find("cross it twice") != std::string::npos);
+  CHECK(named);
+}
+
+TEST_CASE("a [[site]] beside paths_csv hides no place of it, and sites that are not used need no paths") {
+  const std::string csv = kHeader + "x,y,1e9,1,10\ny,x,1e9,1,10\n";
+  const std::string toml = kTop +
+                           "paths_csv = \"m.csv\"\n[[site]]\nname = \"own\"\nuplink = \"1Gbps\"\n"
+                           "downlink = \"1Gbps\"\n";
+  CHECK(complaint(toml, csv).find("no path from \"own\" to \"x\"") != std::string::npos);
+  CHECK(read(toml + "[default_path]\nlatency = \"5ms\"\n", csv).size() == 3);
+  const Folder folder;
+  write_all(folder / "p.toml", toml);
+  write_all(folder / "m.csv", "\xEF\xBB\xBF" + csv);  // as a spreadsheet writes it
+  CHECK(read_platform_file(folder / "p.toml", {{"x", "y"}, {}}).size() == 3);
+  CHECK_THROWS_AS((void)read_platform_file(folder / "p.toml", {{"own", "x"}, {}}), FileError);
+}
+
+TEST_CASE("files of other kinds that are given as a platform are named, with what is read") {
+  const Folder folder;
+  const auto said = [&](const std::string& name, const std::string& text) {
+    write_all(folder / name, text);
+    const Ran ran = run_in(
+        folder.path(), "fomoe simulate " + source_dir() +
+                           "/experiments/scenarios/two-sites.toml --set platform.file=" + (folder / name));
+    CHECK(ran.exit_status == 2);
+    CHECK_MESSAGE(
+        ran.err.find("a platform file in TOML, a SimGrid platform with the ending .xml") != std::string::npos,
+        ran.err);
+    return ran.err;
+  };
+  CHECK(said("net.gml", "graph [\n node [ id 0 ]\n]\n").find("got a graph in GML") != std::string::npos);
+  CHECK(said("net.graphml", "<?xml version=\"1.0\"?><graphml></graphml>").find("got a graph in GraphML") !=
+        std::string::npos);
+  CHECK(said("delay.csv", "delay,Oregon,Virginia\nOregon,0,67\n").find("got a table (CSV)") !=
+        std::string::npos);
+  CHECK(said("ping.txt", "PING 10.0.0.2\nrtt min/avg/max/mdev = 66/67/69/1 ms\n")
+            .find("got the output of ping") != std::string::npos);
 }

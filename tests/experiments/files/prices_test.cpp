@@ -25,7 +25,8 @@ costmodel::Prices read(const std::string& toml, const std::string& pricing = "on
   platform.sites[0].name = "aws:us-east-1";
   platform.sites[1].name = "aws:eu-west-1";
   platform.sites[2].name = "paris";
-  return scenario::read_price_file(folder / "p.toml", pricing, platform);
+  return scenario::read_price_file(folder / "p.toml",
+                                   std::vector<std::string>(platform.sites.size(), pricing), platform);
 }
 
 // Returns the message about the price file `toml`, from the file's name on, without its folder.
@@ -92,12 +93,35 @@ TEST_CASE(
   CHECK(prices.provenance.front().detail == "p, as of 2026-01-15, on_demand GPUs, USD: a test");
 }
 
+TEST_CASE("price file: egress by destination, and a kind of price for each site") {
+  const costmodel::Prices prices =
+      read(kTop + kGpu +
+           "[[egress]]\nsites = \"aws:\"\nto = \"aws:\"\nper_gb = \"0.02USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n");
+  REQUIRE(prices.sites[0].egress_to.size() == 1);
+  CHECK(prices.sites[0].egress_to[0].sites == "aws:");
+  CHECK(close(prices.sites[0].egress_to[0].tiers[0].price_per_byte, 0.02e-9));
+  REQUIRE(prices.sites[0].egress.size() == 2);
+  const Folder folder;
+  write_all(folder / "p.toml", kTop + kGpu + "[[gpu]]\nsites = \"site-0\"\nowned = \"1.20USD\"\n");
+  const costmodel::Prices mixed =
+      scenario::read_price_file(folder / "p.toml", {"owned", "spot"}, platforms::uniform(2, 1, 1, 0));
+  CHECK(close(mixed.sites[0].gpu_price_per_s, 1.2 / 3600));
+  CHECK(close(mixed.sites[1].gpu_price_per_s, 1.8 / 3600));
+  CHECK(mixed.sites[0].pricing == costmodel::Pricing::owned);
+  CHECK(mixed.provenance.front().detail.find("owned GPUs at site-0; spot GPUs at site-1") !=
+        std::string::npos);
+}
+
 TEST_CASE("price file: on demand, spot or owned, and no price if none is given") {
   CHECK(close(read(kTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
   CHECK(
       complaint(kTop + kGpu, "owned") ==
       "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites is a "
-      "prefix of this name, or one without sites, with owned; for example [[gpu]] with owned = \"2.50USD\"");
+      "prefix of this name, or one without sites, with owned, or pricing = \"spot\" in a [[site]] of the "
+      "scenario; for "
+      "example [[gpu]] with owned = \"2.50USD\"");
 }
 
 TEST_CASE("price file: every mistake is reported with its line") {
@@ -105,7 +129,8 @@ TEST_CASE("price file: every mistake is reported with its line") {
   CHECK(
       complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
       "p.toml:11: egress.up_to: got a tier whose up_to does not exceed that of the tier before it; expected "
-      "tiers of the same sites in ascending order, the last one without up_to; for example up_to = \"10TB\"");
+      "tiers of the same sites and destinations in ascending order, the last one without up_to; for example "
+      "up_to = \"10TB\"");
   CHECK(complaint(kTop + kGpu + "[[port]]\nmonth = \"1EUR\"\n") ==
         "p.toml:8: port.month: got EUR; expected USD, the currency of the prices above; for example month = "
         "\"1600USD\"");

@@ -177,6 +177,21 @@ TEST_CASE("operations that wait for earlier rounds than the previous one") {
   }
 }
 
+TEST_CASE("sites at their own pace: the averaged rates of paths are written and read again") {
+  costmodel::Scenario scenario = ideal_scenario("async_diloco", 3);
+  scenario.platform = platforms::uniform(3, 1e9, 5e8, 0.01);
+  scenario.platform.sites[2].compute_factor = 2;
+  check_round_trip(scenario);
+  const sim::SimulatedRun made = sim::simulate_scenario(scenario, {});
+  const json document = json::parse(scenario::plan_json(made.plan, made.executed));
+  CHECK(document["classes"][0]["own_pace"] == true);
+  const json& paths = document["averaged_paths"];  // from both remote sites to the server's site and back
+  REQUIRE(paths.size() == 4);
+  CHECK(paths[0]["from"] == 1);
+  CHECK(paths[0]["to"] == 0);
+  CHECK(paths[0]["bytes_per_s"] == made.plan.averaged_paths[0].bytes_per_s);
+}
+
 TEST_CASE("queued transfers arrive in their order, whichever of them its sender could begin first") {
   const Folder folder;
   const std::string send =
@@ -264,6 +279,12 @@ TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leav
        ": classes[0].rounds: got 7; expected the index of a round in the list rounds"},
       {"/classes/0/overlapping", true,
        ": classes[0].rounds: got 1 rounds; expected at least 5 if rounds overlap"},
+      {"/averaged_paths", json::array({{{"from", 0}, {"to", 3}, {"bytes_per_s", 1e6}}}),
+       ": averaged_paths[0].to: got 3; expected a whole number from 0 to 2"},
+      {"/averaged_paths", json::array({{{"from", 1}, {"to", 1}, {"bytes_per_s", 1e6}}}),
+       ": averaged_paths[0].to: got 1; expected another site than \"from\""},
+      {"/averaged_paths", json::array({{{"from", 1}, {"to", 0}, {"bytes_per_s", 0}}}),
+       ": averaged_paths[0].bytes_per_s: got 0; expected bytes per second, more than zero"},
       {"/rounds/0/indices", json::array({0, 0}),
        ": rounds[0].indices: got 0 twice; expected each round once"},
       {ops + "/2/after", json::array({2}),

@@ -181,3 +181,44 @@ TEST_CASE("an assumed penalty decides in compare and plan") {
   // With a penalty of 50 the best method synchronises in each step, or needs no synchronisation.
   CHECK(json::parse(plan.out)["choice"]["equal_loss_factor"] == 1);
 }
+
+TEST_CASE("a [[site]] has prices and failures of its own, and owned GPUs are not preempted") {
+  const Sites sites;
+  const std::string tables = kMfu +
+                             "[prices]\ngpu_hour = \"3.60USD\"\n"
+                             "[failures]\npreemptions_per_day = 20\ncheckpoint_cost = \"20s\"\n";
+  const std::string own = "[[site]]\nname = \"site-0\"\npricing = \"owned\"\ngpu_hour = \"1.20USD\"\n";
+  const json plain = sites.simulated(tables), report = sites.simulated(tables + own);
+  CHECK(report["cost"]["gpu_cost"].get<double>() ==
+        doctest::Approx(plain["cost"]["gpu_cost"].get<double>() * (3.6 + 3.6 + 1.2) / (3 * 3.6)));
+  CHECK(report["goodput"]["system_mtbf_s"].get<double>() ==
+        doctest::Approx(plain["goodput"]["system_mtbf_s"].get<double>() * 3 / 2));
+  CHECK(report["goodput"]["goodput"] > plain["goodput"]["goodput"]);
+  CHECK(report.dump().find("owned GPUs are not preempted: site-0") != std::string::npos);
+  CHECK(plain.dump().find("detection_time = \\\"30s\\\", restart_time = \\\"10min\\\"") != std::string::npos);
+  const json fast = sites.simulated(tables + "[[site]]\nname = \"site-*\"\nrestart_time = \"10s\"\n");
+  CHECK(fast["goodput"]["goodput"] > plain["goodput"]["goodput"]);
+  CHECK(compute_s(report, 0) == compute_s(plain, 0));  // no key of [compute]
+  CHECK(sites.refused(kMfu + "[[site]]\nname = \"site-0\"\nrestart_time = \"1s\"\n")
+            .find("restart_time without [failures]") != std::string::npos);
+  CHECK(sites.refused(kMfu + "[[site]]\nname = \"site-0\"\ngpu_hour = \"1USD\"\n")
+            .find("gpu_hour without prices of the other sites") != std::string::npos);
+  CHECK(sites.refused(tables + own + "preemptions_per_day = 1\n").find("preemptions of owned GPUs") !=
+        std::string::npos);
+}
+
+TEST_CASE("--set reaches the keys of one site and of one path") {
+  const Sites sites;
+  const json plain = sites.simulated(kMfu);
+  const json slow = sites.simulated(kMfu, "--set site.site-1.uplink=10Mbps");
+  CHECK(slow["scenario"]["platform"]["sites"][1]["uplink_bytes_per_s"] == 1.25e6);
+  CHECK(slow["scenario"]["platform"]["sites"][1]["downlink_bytes_per_s"] == 1.25e8);
+  CHECK(slow["wall_clock_s"] > plain["wall_clock_s"]);
+  CHECK(compute_s(sites.simulated(kMfu, "--set site.site-1.gpus_per_site=4"), 1) > 1.5 * compute_s(plain, 1));
+  const std::string direct = "--set strategy.collective=direct ";  // a ring would go the other way round
+  CHECK(sites.simulated(kMfu, direct + "--set path.site-0.site-1.latency=2s")["wall_clock_s"] >
+        sites.simulated(kMfu, direct)["wall_clock_s"]);
+  CHECK(sites.refused(kMfu, "--set site.site-1.nothing=4").find("nothing") != std::string::npos);
+  CHECK(sites.refused(kMfu, "--set path.site-0.site-9.latency=2s").find("the name of a site that is used") !=
+        std::string::npos);
+}

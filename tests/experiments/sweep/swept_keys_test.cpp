@@ -175,10 +175,26 @@ TEST_CASE("each swept key, set and resolved from its first stage, gives what a f
 TEST_CASE("every numeric key of the closed form is set without the reader, apart from a few") {
   const std::set<std::string> read_anew = {
       "compute.data_parallel",  // joins the degrees to a number of GPUs
-      "model.dense_parameters", "model.expert_parameters", "model.d_ffn",  // rules of the reader
-      "platform.rate_spread",                                              // draws the sites
-      "platform.trace_period",  "platform.trace_start",                    // only simulations read a trace
-      "site.batch_share",  // in an array of tables, which no sweep varies
+      "model.dense_parameters",
+      "model.expert_parameters",
+      "model.d_ffn",           // rules of the reader
+      "platform.rate_spread",  // draws the sites
+      "platform.trace_period",
+      "platform.trace_start",  // only simulations read a trace
+      // Keys of one site or one path: lines, GPUs' shares and failures of sites that then differ.
+      "site.batch_share",
+      "site.bandwidth",
+      "site.uplink",
+      "site.downlink",
+      "site.gateways",
+      "site.streams",
+      "site.site_mtbf",
+      "site.link_mtbf",
+      "site.preemptions_per_day",
+      "site.detection_time",
+      "site.restart_time",
+      "path.bandwidth",
+      "path.latency",
   };
   for (const scenario::Key& key : scenario::scenario_keys()) {
     if (!scenario::is_number(key.kind) || key.table == "trainer") continue;

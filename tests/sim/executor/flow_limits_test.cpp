@@ -129,3 +129,38 @@ TEST_CASE("every method where paths and ports are almost equally slow: the close
     CHECK(ratio > 1 - 0.001);
   });
 }
+
+TEST_CASE("a half-duplex line: what crosses it twice takes it twice, in both engines") {
+  // Two sites behind a line of 1 Gb/s for both directions, and one beside it; 2 GB averaged directly. In each
+  // of two steps, the line carries 2·2 parts between its sites, and 4 to and from the third one, of 2/3
+  // GB: 42.67 s.
+  Scenario scenario = tests::ideal_scenario("diloco", 3);
+  scenario.strategy.collective = Collective::direct;
+  scenario.platform = platforms::uniform(3, 1e12, 1e12, 0.0);
+  const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  scenario.platform.shared_links = {{"line", 1e8}};
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 0}}) scenario.platform.share(from, to, {0, 0}, 1);
+  for (const int site : {0, 1}) {
+    scenario.platform.share(site, 2, {0});
+    scenario.platform.share(2, site, {0}, 1);
+  }
+  const double round_s = 5 + 2 * 8 * bytes / 3 / 1e8;
+  CHECK(tests::simulated(scenario).wall_clock_s == doctest::Approx(12 * round_s).epsilon(1e-6));
+  CHECK(costmodel::closed_form(scenario).wall_clock_s == doctest::Approx(12 * round_s).epsilon(1e-6));
+}
+
+TEST_CASE("a limit of each connection: a flow has as many as its streams and machines") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.0);
+  const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  scenario.platform.shared_links = {{"quota", 1e6, true}};
+  scenario.platform.share(0, 1, {0});
+  scenario.platform.share(1, 0, {0});
+  const auto round_s = [&] { return tests::simulated(scenario).wall_clock_s / 12 - 5; };
+  CHECK(round_s() == doctest::Approx(bytes / 1e6).epsilon(1e-6));
+  scenario.network.streams = 3;
+  CHECK(round_s() == doctest::Approx(bytes / 3e6).epsilon(1e-6));
+  CHECK(costmodel::closed_form(scenario).wall_clock_s / 12 - 5 == doctest::Approx(bytes / 3e6).epsilon(1e-6));
+  scenario.platform.paths.change_all([](platforms::Path& path) { path.machines = 4; });
+  CHECK(round_s() == doctest::Approx(bytes / 12e6).epsilon(1e-6));
+}

@@ -265,7 +265,7 @@ TEST_CASE("rates of the store follow a factor on all rates, but not the gateways
   platforms::Platform platform = network(2, 0);
   platform.store->uplink_bytes_per_s = 40;
   CHECK(platforms::scaled_bandwidth(platform, 0.5).store->uplink_bytes_per_s == 20);
-  CHECK(platforms::with_gateways(platform, 3).store->uplink_bytes_per_s == 40);
+  CHECK(platforms::with_machines(platform, {3, 3}).store->uplink_bytes_per_s == 40);
   const platforms::Platform whole = platforms::with_store_as_site(platform);
   CHECK(whole.size() == 3);
   CHECK_FALSE(whole.store);

@@ -79,6 +79,22 @@ TEST_CASE("a receive buffer has room for a window of half of it") {
   CHECK(sent > 5000 - 1448);
 }
 
+TEST_CASE("a receive buffer without room for a whole segment gets shorter ones") {
+  Connection connection = reno({1e18, 2000});
+  Heard message;
+  connection.put(0, 2500, message);
+  double now_s = 0;
+  for (const std::int64_t expected : {1000, 1000, 500}) {  // half of the buffer in each round trip
+    const std::vector<Burst> sent = send_all(connection, now_s);
+    CHECK(sum(sent) == expected);
+    now_s += 0.1;
+    connection.deliver(now_s - 0.05, sum(sent));
+    for (const Burst& burst : sent) connection.acknowledge(now_s, burst);
+  }
+  CHECK(message.delivered_s == doctest::Approx(0.25));
+  CHECK(connection.idle());
+}
+
 TEST_CASE("lost bytes are sent again, and the window shrinks once for one window of losses") {
   Connection connection = reno();
   Heard message;

@@ -224,3 +224,18 @@ TEST_CASE("settings of SimGrid's network model in the file are named, since they
       text.find("(network/bandwidth-factor = 0.92, network/TCP-gamma = 4194304)") != std::string::npos, text);
   check_path(read("config.xml"), "a", "b", 0.025, 125e6);
 }
+
+TEST_CASE("sites that a scenario uses are chosen from an XML with other hosts, which then need no routes") {
+  const auto read_used = [](const std::vector<std::string>& names) {
+    return sim::read_xml_platform(FOMOE_SOURCE_DIR "/tests/sim/platforms/asymmetric.xml", {names, {}});
+  };
+  const platforms::Platform all = read("asymmetric.xml");
+  REQUIRE(all.size() > 2);
+  const std::vector<std::string> two = {all.sites[0].name, all.sites[2].name};
+  const platforms::Platform some = read_used(two);
+  REQUIRE(some.size() == 2);
+  CHECK(some.sites[1].name == all.sites[2].name);
+  CHECK(some.path(0, 1).latency_s == all.path(0, 2).latency_s);
+  // A name that no host has: the names of all hosts, for the message.
+  CHECK(read_used({"nowhere"}).size() == all.size());
+}

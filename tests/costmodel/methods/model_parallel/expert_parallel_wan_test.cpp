@@ -3,9 +3,9 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/resolved.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"

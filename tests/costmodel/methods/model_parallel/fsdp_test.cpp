@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "tests/memory_of.hpp"
 #include "tests/plan_bytes.hpp"

@@ -3,8 +3,8 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"

@@ -17,7 +17,8 @@ struct SiteCounts {
   double few = 0, many = 0;  // sequences of a site in a step: ⌊batch ÷ sites⌋ and ⌈batch ÷ sites⌉ if alike
   double share_of_few = 0;       // share of the sites that have `few` sequences
   double share_of_training = 1;  // sites that this one stands for ÷ sites of the platform, if they train
-  double bytes_per_gpu = 0, bytes_per_site = 0;  // memory of the fullest GPU, and of all GPUs
+  GpuNeed need_of_gpu;           // memory of the fullest GPU
+  double bytes_per_site = 0;     // memory of all GPUs
 };
 
 struct Counts {

@@ -1,11 +1,11 @@
-#include "costmodel/model/counts.hpp"
+#include "costmodel/counts/counts.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/model/memory.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -49,9 +49,9 @@ Counts counts_of(const Scenario& scenario) {
     site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
     divide_batch(scenario, static_cast<int>(i), counts.alike, counts.mean_sequences, site);
     if (site.share_of_training == 0) continue;
-    site.bytes_per_gpu = memory_per_gpu(site.model, site.load).total();
+    site.need_of_gpu = need_of(site.model, site.load, memory_per_gpu(site.model, site.load));
     site.bytes_per_site = memory_per_site(site.model, site.load).total();
-    const double full = fullness(site.bytes_per_gpu, site.model.gpus.gpu_memory_bytes);
+    const double full = fullness(site.need_of_gpu.needed, site.model.gpus.gpu_memory_bytes);
     if (full > fullest) counts.fullest = i;
     fullest = std::max(full, fullest);
   }

@@ -1,9 +1,12 @@
 // Tests of workers that train at their own pace.
-#include "costmodel/methods/shared/own_pace.hpp"
+#include "costmodel/compute/own_pace.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "costmodel/plan/method.hpp"
@@ -23,6 +26,11 @@ Scenario sites_with(const std::vector<double>& factors) {
   return scenario;
 }
 
+// The paces if sites send next to nothing.
+std::vector<Pace> paces_of(const Scenario& scenario) {
+  return own_paces(scenario, std::pair{1.0, 1.0}).sites;
+}
+
 std::int64_t local_steps_of_run(const Plan& plan, NodeId node) {
   std::int64_t steps = 0;
   for (std::int64_t r = 0; r < plan.rounds; ++r) {
@@ -38,7 +46,7 @@ std::int64_t local_steps_of_run(const Plan& plan, NodeId node) {
 }  // namespace
 
 TEST_CASE("own pace: cycles are as many as fit into the same time, and train all sequences") {
-  const std::vector<Pace> paces = own_paces(sites_with({1, 2, 4, 1}), 1, 1);
+  const std::vector<Pace> paces = paces_of(sites_with({1, 2, 4, 1}));
   // 4 · 60 ÷ 5 = 48 cycles at 1/5, 1/10, 1/20 and 1/5 per second: 87.3 s, hence 17, 8, 4 and 17; the next
   // cycles would end at 90, 90, 100 and 90 s.
   CHECK(paces[0].cycles == 18);
@@ -97,7 +105,7 @@ TEST_CASE(
 TEST_CASE("DyLU: K_w = ⌊K·v_w ÷ max v⌋, so that all cycles take about as long") {
   Scenario scenario = sites_with({1, 1.5, 3, 10});
   scenario.strategy.dynamic_local_steps = true;
-  const std::vector<Pace> paces = own_paces(scenario, 1, 1);
+  const std::vector<Pace> paces = paces_of(scenario);
   CHECK(paces[0].local_steps == 5);
   CHECK(paces[1].local_steps == 3);  // 3.33
   CHECK(paces[2].local_steps == 1);  // 1.67
@@ -108,25 +116,71 @@ TEST_CASE("DyLU: K_w = ⌊K·v_w ÷ max v⌋, so that all cycles take about as l
   CHECK(trained < 4 * 60 + 5);
 }
 
-TEST_CASE("own pace: equal sites keep the rounds of the barrier, and so does a bound on staleness") {
-  CHECK_FALSE(paces_differ(sites_with({1, 1, 1}), 1e6, 1e6));
-  CHECK(paces_differ(sites_with({1, 1, 1.01}), 1e6, 1e6));
-  Scenario farther = sites_with({1, 1, 1});
-  farther.platform.set_latency(0, 2, 0.1);
-  CHECK(paces_differ(farther, 1e6, 1e6));
+TEST_CASE("own pace: a bound on staleness keeps the rounds of the barrier") {
   Scenario bounded = sites_with({1, 2, 1});
   bounded.strategy.staleness = 3;
   CHECK(local_steps_of_run(tests::plan_of(bounded), 0) == 60);
 }
 
-TEST_CASE("own pace: workers that share the server's links have as many cycles as these can carry") {
-  Scenario scenario = sites_with({1, 1, 1, 1.2});
-  scenario.platform.sites[0].uplink_bytes_per_s = scenario.platform.sites[0].downlink_bytes_per_s = 1e6;
-  // Each of three remote workers occupies the uplink for 10 s per cycle: at most one cycle in 10 s.
-  const std::vector<Pace> paces = own_paces(scenario, 1e7, 1e7);
-  double used = 0;
-  for (std::size_t w = 1; w < 4; ++w) used += 10 / paces[w].cycle_s;
-  CHECK(used == doctest::Approx(1).epsilon(1e-9));
+TEST_CASE("own pace: equal workers have what the others leave of the server's links, by hand") {
+  Scenario scenario = sites_with({1, 1, 1, 1});
+  scenario.platform = platforms::uniform(4, 1e6, 1e6, 0);
+  // D = 16 s for an upload or a download alone; K·t = 5 s. c = 5 + 2·16 ÷ (1 − 2·16 ÷ c):
+  // c² − (5 + 64)·c + 160 = 0.
+  const OwnPaces paces = own_paces(scenario, std::pair{16e6, 16e6});
+  const double cycle_s = (69 + std::sqrt(69.0 * 69 - 4 * 160)) / 2;
+  CHECK(paces.sites[0].cycle_s == doctest::Approx(5).epsilon(1e-12));
+  for (std::size_t w = 1; w < 4; ++w) CHECK(paces.sites[w].cycle_s == doctest::Approx(cycle_s).epsilon(1e-9));
+  CHECK(paces.run_s == doctest::Approx(48 / (1 / 5.0 + 3 / cycle_s)).epsilon(1e-9));  // 4 · 60 ÷ 5 cycles
+}
+
+TEST_CASE("own pace: no link is used more than fully, also by very many workers") {
+  for (const int sites : {2, 5, 40, 300}) {
+    CAPTURE(sites);
+    Scenario scenario = tests::ideal_scenario("async_diloco", sites);
+    scenario.workload.global_batch_sequences = sites;
+    scenario.platform = platforms::uniform(sites, 1e6, 1e6, 0);
+    const OwnPaces paces = own_paces(scenario, std::pair{1e7, 1e7});
+    double used = 0;
+    for (std::size_t w = 1; w < paces.sites.size(); ++w) used += 10 / paces.sites[w].cycle_s;
+    CHECK(used < 1);
+    if (sites >= 40) CHECK(used > 0.9);
+  }
+}
+
+TEST_CASE("own pace: no rate that rises and no latency that falls makes a run longer, and nothing jumps") {
+  std::mt19937_64 random(20261127);
+  const auto between = [&](double low, double high) {
+    return low * std::pow(high / low, std::uniform_real_distribution<double>(0, 1)(random));
+  };
+  for (int trial = 0; trial < 24; ++trial) {
+    CAPTURE(trial);
+    const int sites = 2 + trial % 5;
+    Scenario scenario = tests::ideal_scenario("async_diloco", sites);
+    scenario.platform = platforms::uniform(sites, 1e6, 1e6, 0.01);
+    for (platforms::Site& site : scenario.platform.sites) {
+      site.uplink_bytes_per_s = between(1e5, 1e7);
+      site.downlink_bytes_per_s = between(1e5, 1e7);
+      site.compute_factor = between(0.2, 5);
+    }
+    const auto run_s = [&] { return own_paces(scenario, std::pair{4e6, 4e6}).run_s; };
+    platforms::Site& site = scenario.platform.sites[static_cast<std::size_t>(trial % sites)];
+    double* const changed[] = {&site.uplink_bytes_per_s, &site.downlink_bytes_per_s};
+    double& rate = *changed[trial % 2];
+    double before_s = 0;
+    for (rate = 3e4; rate < 3e7; rate *= 1.15) {
+      const double now_s = run_s();
+      if (before_s > 0) {
+        CHECK(now_s <= before_s * (1 + 1e-9));
+        CHECK(now_s >= before_s / 1.15);
+      }
+      before_s = now_s;
+    }
+    if (sites == 2) continue;
+    const double near_s = run_s();
+    scenario.platform.set_latency(0, 1, 5);
+    CHECK(run_s() >= near_s);
+  }
 }
 
 TEST_CASE("own pace: a run that is shorter than K steps has cycles of the whole run") {
@@ -134,13 +188,6 @@ TEST_CASE("own pace: a run that is shorter than K steps has cycles of the whole 
   scenario.strategy.local_steps = 500;
   scenario.workload.tokens = 10LL * 4 * scenario.model.sequence_length;  // 10 steps
   std::int64_t trained = 0;
-  for (const Pace& pace : own_paces(scenario, 1, 1)) trained += pace.cycles * pace.local_steps;
+  for (const Pace& pace : paces_of(scenario)) trained += pace.cycles * pace.local_steps;
   CHECK(trained == 4 * 10);
-}
-
-TEST_CASE("own pace: equal sites whose batch does not divide evenly count as equal") {
-  Scenario scenario = sites_with({1, 1, 1});
-  scenario.compute = AssumedDevice{1e15, 0.5, 0};
-  scenario.workload.global_batch_sequences = 10;
-  CHECK_FALSE(paces_differ(scenario, 1e6, 1e6));
 }

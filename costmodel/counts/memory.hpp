@@ -4,31 +4,47 @@
 #include <optional>
 #include <string>
 
+#include "costmodel/counts/counts.hpp"
+#include "costmodel/counts/stacks.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/model/activations.hpp"
-#include "costmodel/model/counts.hpp"
 #include "costmodel/model/parallelism.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::costmodel {
 
 /// Memory in bytes for mixed-precision AdamW. Weights, master weights, moments and gradients have
-/// 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint"); with step times of fomoe-train in
-/// bf16 and one micro-batch in a step, gradients have 2 B. The outer state is the parameters
-/// before the round (4 B) and a momentum (4 B).
+/// 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint") in fomoe-train and Megatron-LM, and
+/// other sizes in other frameworks (inputs/training_stack.hpp). With step times of fomoe-train in bf16 and
+/// one micro-batch in a step, gradients have 2 B. The outer state is the parameters before the round (4 B)
+/// and a momentum (4 B).
 struct MemoryBytes {
-  double weights = 0;           // 2 B per parameter
-  double master_weights = 0;    // 4 B per parameter
-  double moments = 0;           // 8 B per parameter with AdamW
-  double gradients = 0;         // 4 B per parameter, or 2 B
+  double weights = 0;
+  double master_weights = 0;
+  double moments = 0;
+  double gradients = 0;
   double outer_state = 0;       // 8 B per parameter if the method has outer state on the device
   double gathered_weights = 0;  // ZeRO 3: 2 B per parameter of the layer in computation
   /// Of one micro-batch; 0 if its size is not given. See activations_beside_gradients().
   double activations = 0;
+  // Of other frameworks than fomoe-train; see WorkingBytes.
+  double at_peak = 0, buffers = 0, workspaces = 0;
+  double cached = 0;  // in what the allocator reserves, not in what it has allocated
+
+  static constexpr double MemoryBytes::*kMembers[] = {
+      &MemoryBytes::weights,     &MemoryBytes::master_weights, &MemoryBytes::moments,
+      &MemoryBytes::gradients,   &MemoryBytes::outer_state,    &MemoryBytes::gathered_weights,
+      &MemoryBytes::activations, &MemoryBytes::at_peak,        &MemoryBytes::buffers,
+      &MemoryBytes::workspaces,  &MemoryBytes::cached};
+  /// Allocated bytes at the fullest moment.
   [[nodiscard]] double total() const {
-    return weights + master_weights + moments + gradients + outer_state + gathered_weights + activations;
+    return weights + master_weights + moments + gradients + outer_state + gathered_weights + activations +
+           at_peak + buffers + workspaces;
   }
 };
+
+/// What a GPU needs for this memory.
+GpuNeed need_of(const SiteModel& model, const SiteLoad& load, const MemoryBytes& memory);
 
 /// Activations beside the gradients where a step is one pass of fomoe-train. Two moments may be the fullest.
 /// At the end of the forward pass, all activations exist, and of the gradients only that of the unembedding:
@@ -37,7 +53,7 @@ struct MemoryBytes {
 /// layer.
 inline double activations_beside_gradients(const SiteModel& model, double tokens, double activations,
                                            double gradients) {
-  const double chunks = tokens * model.logit_bytes_per_token / model.logit_chunk_bytes;
+  const double chunks = tokens * model.logit_bytes_per_token / static_cast<double>(kLogitChunkBytes);
   const double unembedding = model.table_elements * (chunks > 1 ? 6 : 2);
   return std::max(activations + unembedding - gradients, activations / std::max(model.layers, 1.0));
 }
@@ -46,13 +62,6 @@ inline double activations_beside_gradients(const SiteModel& model, double tokens
 /// number is 0, activations are not counted.
 MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int stage,
                             double micro_batch_sequences);
-
-struct Method;
-
-/// Bytes per parameter of outer optimiser state. If the scenario cannot choose the outer optimiser, this is
-/// the method's own value. Otherwise it is the fp32 state of `optimizer`: the parameters before the round
-/// (anchor), the outer momentum and, for Adam and Yogi, a second moment. Averaging keeps no state.
-double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
 /// Memory of a site: sum over its GPUs.
 MemoryBytes memory_of_site(const SiteModel& model, const SiteLoad& load);
@@ -72,9 +81,10 @@ inline double fullness(double needed_bytes, double available_bytes) {
   return available_bytes > 0 ? needed_bytes / available_bytes : needed_bytes * 1e-30;
 }
 
-/// Bytes that the fullest GPU of all sites needs, and its memory; `available` is 0 if it is not given.
+/// Bytes that the fullest GPU of all sites needs, and may need at most (GpuNeed), and its memory; `available`
+/// is 0 if it is not given.
 struct GpuMemory {
-  double needed = 0, available = 0;
+  double needed = 0, available = 0, most = 0;
 };
 GpuMemory fullest_gpu(const Counts& counts);
 

@@ -1,4 +1,4 @@
-#include "costmodel/model/memory.hpp"
+#include "costmodel/counts/memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,8 @@ constexpr std::int64_t kMaxSequences = std::int64_t{1} << 40;
 
 GpuMemory fullest_gpu(const Counts& counts) {
   const SiteCounts& fullest = counts.fullest_site();
-  return {fullest.bytes_per_gpu, fullest.model.gpus.gpu_memory_bytes};
+  const GpuNeed& need = fullest.need_of_gpu;
+  return {need.needed, fullest.model.gpus.gpu_memory_bytes, need.most};
 }
 
 MemoryBytes memory_per_gpu(const SiteModel& model, const SiteLoad& load) {
@@ -71,25 +72,11 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
          (scenario.strategy.skip_token ? counts.router : held(counts.router));
 }
 
-double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer) {
-  if (!has_axis(method, "outer_optimizer")) return method.outer_bytes_per_parameter;
-  switch (optimizer) {
-    case OuterOptimizer::nesterov:
-      return 4 + 4;
-    case OuterOptimizer::adam:
-    case OuterOptimizer::yogi:
-      return 4 + 4 + 4;
-    case OuterOptimizer::average:
-    case OuterOptimizer::local_adamw:
-      return 0;
-  }
-  return 0;
-}
-
 std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model, const SiteLoad& load) {
   if (model.gpus.gpu_memory_bytes == 0 || model.opaque) return std::nullopt;
   const auto fits = [&](std::int64_t sequences) {
-    return memory_per_gpu(model, load, static_cast<double>(sequences)).total() <= model.gpus.gpu_memory_bytes;
+    const MemoryBytes memory = memory_per_gpu(model, load, static_cast<double>(sequences));
+    return need_of(model, load, memory).needed <= model.gpus.gpu_memory_bytes;
   };
   std::int64_t fitting = 0, too_many = 1;
   while (too_many < kMaxSequences && fits(too_many)) {
@@ -104,9 +91,13 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model
 }
 
 Provenance memory_provenance(const SiteModel& model, const SiteLoad& load) {
-  std::string text = std::to_string(14 + std::lround(load.gradient_bytes)) + " B per parameter";
-  text += model.gpus.outer_state_on == OuterStateOn::host ? "; the outer state is in host memory"
-                                                          : " plus the outer state";
+  const SiteGpus& gpus = model.gpus;
+  const double bytes = model.opaque ? 14 + load.gradient_bytes
+                                    : weight_bytes(model) + master_weight_bytes(model) +
+                                          model.moment_bytes_per_parameter + load.gradient_bytes;
+  std::string text = std::to_string(std::lround(bytes)) + " B per parameter";
+  text += gpus.outer_state_on == OuterStateOn::host ? "; the outer state is in host memory"
+                                                    : " plus the outer state";
   if (load.gpus > 1)
     text += ", distributed over the " + std::to_string(std::lround(load.gpus)) + " GPUs of a site";
   const double micro_batch = replica_micro_batch(model, load);
@@ -118,40 +109,65 @@ Provenance memory_provenance(const SiteModel& model, const SiteLoad& load) {
     text += "; plus the activations of micro-batches of " + std::to_string(std::lround(micro_batch)) +
             " sequences";
   }
+  if (gpus.stack == Stack::megatron && !model.opaque) text += ", as Megatron-LM keeps them";
+  if (gpus.stack == Stack::torchtitan && !model.opaque) text += ", as torchtitan keeps them";
+  if (gpus.stack == Stack::deepspeed && !model.opaque)
+    text += ", as DeepSpeed keeps them (no measured run to compare with)";
   return {"memory", Origin::computed, text};
 }
 
 MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int stage,
                             double micro_batch_sequences) {
   const SiteGpus& gpus = model.gpus;
-  const StageParameters held = stage_parameters(model, load, stage);
+  const bool own = gpus.stack == Stack::fomoe || model.opaque;
+  const StageParameters held =
+      own ? stage_parameters(model, load, stage) : parameters_in_memory(model, load, stage);
+  const ShardedDegrees degrees = sharded_degrees(model, load);
   const double whole = held.dense + held.experts;
   const double parameters = whole * load.kept_share;
-  const double degree = sharded_degree(model, load);
-  const double sharded = parameters / degree;
+  const double sharded = (held.dense / degrees.dense + held.experts / degrees.experts) * load.kept_share;
   MemoryBytes memory;
-  memory.weights = 2.0 * (gpus.zero_stage >= 3 ? sharded : parameters);
+  memory.weights = weight_bytes(model) * (gpus.zero_stage >= 3 ? sharded : parameters);
   memory.gradients = load.gradient_bytes * (gpus.zero_stage >= 2 ? sharded : parameters);
-  memory.master_weights = 4.0 * sharded;
+  memory.master_weights = master_weight_bytes(model) * sharded;
   memory.moments = model.moment_bytes_per_parameter * sharded;
   if (gpus.outer_state_on == OuterStateOn::device) {
     const double tables = stage_tables(model, load, stage) / static_cast<double>(gpus.tensor_parallel);
-    const double with_outer_state =
-        model.outer_state_of_embedding ? parameters : (parameters - tables * load.kept_share);
-    memory.outer_state = model.outer_bytes_per_parameter * with_outer_state / degree;
+    const double without = model.outer_state_of_embedding ? 0 : tables * load.kept_share / degrees.dense;
+    memory.outer_state = model.outer_bytes_per_parameter * (sharded - without);
   }
-  if (gpus.sharded > 1 && gpus.zero_stage == 3 && !model.shards_all_gpus)
+  const bool gathers = degrees.dense > 1 && gpus.zero_stage == 3 && !model.shards_all_gpus;
+  if (gathers && (own || gpus.stack == Stack::megatron))
     memory.gathered_weights = 2.0 * largest_layer_parameters(model, load);
   memory.gathered_weights += 2.0 * whole * load.gathered_weights_share;
   memory.gradients += load.gradient_bytes * whole * load.gathered_gradients_share;
-  memory.activations = activation_bytes(model, load, micro_batch_sequences, stage);
-  if (model.gradient_bytes_of_one_pass < 4) {
-    const double one_pass = (4.0 - load.gradient_bytes) / (4.0 - model.gradient_bytes_of_one_pass);
-    const double tokens = micro_batch_sequences * model.sequence_length;
-    memory.activations =
-        one_pass * activations_beside_gradients(model, tokens, memory.activations, memory.gradients) +
-        (1.0 - one_pass) * memory.activations;
+  if (own) {
+    memory.activations = activation_bytes(model, load, micro_batch_sequences, stage);
+    if (model.gradient_bytes_of_one_pass < 4) {
+      const double one_pass = (4.0 - load.gradient_bytes) / (4.0 - model.gradient_bytes_of_one_pass);
+      const double tokens = micro_batch_sequences * model.sequence_length;
+      memory.activations =
+          one_pass * activations_beside_gradients(model, tokens, memory.activations, memory.gradients) +
+          (1.0 - one_pass) * memory.activations;
+    }
+    return memory;
   }
+  WorkingBytes working;
+  if (gpus.stack == Stack::torchtitan) {
+    const double of_gpu = load.sequences * gpus.gpus_per_replica() / load.gpus;
+    const bool one_pass = micro_batch_sequences > 0 && of_gpu <= micro_batch_sequences;
+    working = torchtitan_bytes(model, load, micro_batch_sequences, stage, one_pass ? memory.gradients : 0);
+    if (one_pass) memory.gradients = 0;
+  } else {
+    working = gpus.stack == Stack::megatron ? megatron_bytes(model, load, micro_batch_sequences, stage)
+                                            : deepspeed_bytes(model, load, micro_batch_sequences, stage);
+  }
+  memory.activations = working.activations;
+  memory.at_peak = micro_batch_sequences > 0 ? working.at_peak : 0;
+  memory.buffers = working.buffers;
+  memory.workspaces = working.workspaces;
+  if (gathers) memory.gathered_weights += working.gathered;
+  memory.cached = micro_batch_sequences > 0 ? working.cached : 0;
   return memory;
 }
 
@@ -160,15 +176,21 @@ MemoryBytes memory_of_site(const SiteModel& model, const SiteLoad& load) {
   MemoryBytes site;
   for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
     const MemoryBytes gpu = memory_of_stage(model, load, stage, replica_micro_batch(model, load));
-    site.weights += gpus_per_stage * gpu.weights;
-    site.master_weights += gpus_per_stage * gpu.master_weights;
-    site.moments += gpus_per_stage * gpu.moments;
-    site.gradients += gpus_per_stage * gpu.gradients;
-    site.outer_state += gpus_per_stage * gpu.outer_state;
-    site.gathered_weights += gpus_per_stage * gpu.gathered_weights;
-    site.activations += gpus_per_stage * gpu.activations;
+    for (const auto member : MemoryBytes::kMembers) site.*member += gpus_per_stage * gpu.*member;
   }
   return site;
+}
+
+GpuNeed need_of(const SiteModel& model, const SiteLoad& load, const MemoryBytes& memory) {
+  const double allocated = memory.total(), held = allocated + memory.cached;
+  GpuNeed need{allocated, allocated, {allocated, allocated}, {}};
+  if (model.opaque) return need;
+  const ByteRange share = reserved_share(model.gpus.stack);
+  need.reserved = {share.low * held, share.high * held};
+  need.outside = outside_allocator(model, load);
+  need.needed = allocated + need.outside.low;
+  need.most = need.reserved.high + need.outside.high;
+  return need;
 }
 
 }  // namespace fomoe::costmodel

@@ -1,0 +1,108 @@
+// torchtitan: FSDP2, whose 32-bit weights are gathered as 16-bit copies for one layer at a time.
+//
+// Measured runs have reserved memory only; the model is 4 % off them in the median, and up to 11 % too low
+// with tensor parallelism. All of them are dense: layers with experts count their active experts as one
+// block.
+#include <algorithm>
+
+#include "costmodel/counts/stacks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+struct TorchtitanLayers {
+  const SiteModel& model;
+  const SiteLoad& load;
+
+  [[nodiscard]] double tensor() const { return model.gpus.tensor_parallel; }
+  [[nodiscard]] double sequence() const { return model.gpus.sequence_divided(); }
+  [[nodiscard]] double width(bool moe) const {
+    const StackShape& shape = model.stack_shape;
+    return (moe ? shape.moe : shape.dense).width +
+           (moe ? model.expert_padding * load.executed_experts * shape.d_expert : 0);
+  }
+
+  /// Parameters of a layer on a GPU, gathered.
+  [[nodiscard]] double parameters(bool moe) const {
+    const LayerKind& kind = moe ? model.stack_shape.moe : model.stack_shape.dense;
+    const double experts = moe ? load.experts / (model.moe_layers * model.gpus.experts_divided()) : 0;
+    return kind.divided_parameters / tensor() + kind.whole_parameters + experts;
+  }
+
+  /// Bytes of a token that a recomputed layer holds for its backward pass. Each norm keeps its 32-bit input,
+  /// its normalised 16-bit input and its output; rotary embeddings keep 32-bit queries and keys; keys and
+  /// values are repeated for all heads; of the block there are gate, its activation, value and product
+  /// (T models/llama/model.py). With tensor parallelism, inputs that were gathered along the sequence stay.
+  [[nodiscard]] double whole(bool moe) const {
+    const StackShape& shape = model.stack_shape;
+    const double d = model.d_model, a = shape.output;
+    const double divided = kSingleBytes * (shape.queries + shape.keys + shape.heads) +
+                           kHalfBytes * (shape.queries + 3 * a + shape.keys + shape.values +
+                                         (shape.matrices + 1) * width(moe) + shape.other_elements);
+    return (kSingleBytes + 2 * kHalfBytes) * shape.norms * d / sequence() + divided / tensor() +
+           kHalfBytes * 2 * d / sequence() + (sequence() > 1 ? kHalfBytes * 2 * d : 0) +
+           kHalfBytes * shape.latent_elements;
+  }
+
+  /// Bytes of a token that a layer keeps until its backward pass.
+  [[nodiscard]] double kept(bool moe) const {
+    const StackShape& shape = model.stack_shape;
+    const double d = model.d_model;
+    const double input = kHalfBytes * d / sequence();
+    if (model.gpus.selective_checkpointing == SelectiveCheckpointing::operators)
+      // Outputs of attention and of every second product: queries, values, gate, down-projection
+      // (T parallelize_llama.py, _save_list).
+      return 2 * input + (kHalfBytes * (shape.queries + shape.output + shape.values + width(moe)) +
+                          kSingleBytes * shape.heads) /
+                             tensor();
+    if (!model.gpus.activation_checkpointing) return whole(moe);
+    const double every = static_cast<double>(model.gpus.checkpoint_every);
+    return whole(moe) + (input - whole(moe)) / every;
+  }
+};
+
+}  // namespace
+
+WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
+                              int stage, double gradients) {
+  const double tokens = tokens_of_pass(model, micro_batch_sequences), tensor = model.gpus.tensor_parallel;
+  const StageLayers here = layers_of_stage(model, load, stage);
+  const TorchtitanLayers layer{model, load};
+  const double table = model.stack_shape.vocabulary * model.d_model / tensor;
+  const bool gathers = model.gpus.zero_stage == 3 && sharded_degrees(model, load).dense > 1;
+  WorkingBytes bytes;
+  bytes.workspaces = kCublasWorkspaces;
+  // Copies of the unembedding, and of the last layer, which is not divided again after the forward pass.
+  const double gathered_layer =
+      std::max(here.dense > 0 ? layer.parameters(false) : 0, here.moe > 0 ? layer.parameters(true) : 0);
+  if (gathers) bytes.gathered = kHalfBytes * ((here.last ? table : 0) + gathered_layer);
+  bytes.activations = tokens * (here.dense * layer.kept(false) + here.moe * layer.kept(true));
+  const double logits = tokens * model.stack_shape.vocabulary / tensor;
+  const bool whole_logits = model.gpus.logits.value_or(Logits::fp32_whole) == Logits::fp32_whole;
+  double at_loss = 0;
+  if (here.last) {
+    // 32-bit softmax, its gradient and that of the logits; with tensor parallelism an exponential in addition
+    // (P distributed/tensor/parallel/loss.py). Compiled: 16-bit logits and their gradient.
+    const double copies = whole_logits ? (tensor > 1 ? 4 : 3) * kSingleBytes : 2 * kHalfBytes;
+    at_loss = copies * logits + tokens * model.d_model *
+                                    ((kSingleBytes + 3 * kHalfBytes) / layer.sequence() +
+                                     (layer.sequence() > 1 ? kHalfBytes : 0));
+  }
+  // First layer of the backward pass: recomputed; its gathered successor, 16-bit gradients of it and of a
+  // table, and the 32-bit input of the reduction.
+  const double at_layer = tokens * layer.whole(here.moe > 0) +
+                          kHalfBytes * (2 * gathered_layer + (here.last ? table : 0)) +
+                          kSingleBytes * gathered_layer;
+  // Last: all gradients, and those of the tables in 16 and in 32 bits.
+  const double tables = (here.first ? table : 0) + (here.last ? table : 0);
+  const double at_end = gradients + (kHalfBytes + kSingleBytes) * tables - bytes.activations;
+  bytes.at_peak = std::max({at_loss, at_layer, at_end});
+  // Memory that was freed on one stream is not given to another (P c10/cuda/CUDACachingAllocator.cpp), so
+  // that the peaks of FSDP2's streams add up. The block of the 16-bit logits is too small for what follows.
+  bytes.cached = gradients + (here.last && whole_logits ? kHalfBytes * logits : 0);
+  if (gathers) bytes.cached += kHalfBytes * std::max(here.last ? table : 0, 2 * gathered_layer);
+  return bytes;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,43 @@
+#include "costmodel/formula/sent_to.hpp"
+
+#include <algorithm>
+
+namespace fomoe::costmodel {
+
+namespace {
+
+/// The site to which one site sends in a ring.
+int next_in_ring(const std::vector<int>& ring, int site) {
+  const auto own = std::find(ring.begin(), ring.end(), site);
+  return own + 1 == ring.end() ? ring.front() : *(own + 1);
+}
+
+}  // namespace
+
+std::vector<double> sent_to(const Resolved& resolved, int site, double bytes) {
+  const auto sites = static_cast<std::size_t>(resolved.counts.axes.sites);
+  std::vector<double> to(sites, 0.0);
+  if (sites < 2) return to;
+  double all = 0;
+  for (const Stage& stage : resolved.plan.stages) {
+    const bool store = stage.between == Between::store;
+    const double weight = stage.times_per_round *
+                          (store ? stage.objects[0].uploaded() + stage.objects[1].uploaded() : stage.bytes);
+    if (weight <= 0 || stage.part_of_previous) continue;
+    all += weight;
+    if (store) continue;  // it is no site
+    const bool star = resolved.own_pace || stage.between == Between::first_site;
+    if (stage.between == Between::ring && resolved.links.sets.ring_order.size() == sites) {
+      to[static_cast<std::size_t>(next_in_ring(resolved.links.sets.ring_order, site))] += weight;
+    } else if (star && site > 0) {
+      to[0] += weight;
+    } else {
+      for (std::size_t other = 0; other < sites; ++other)
+        if (other != static_cast<std::size_t>(site)) to[other] += weight / static_cast<double>(sites - 1);
+    }
+  }
+  for (double& part : to) part = all > 0 ? part * bytes / all : 0;
+  return to;
+}
+
+}  // namespace fomoe::costmodel

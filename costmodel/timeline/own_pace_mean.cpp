@@ -1,0 +1,154 @@
+#include "costmodel/timeline/own_pace_mean.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "costmodel/math/spans.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+/// The cycles of one worker that count.
+struct Cycles {
+  double count = 0, sequences = 0;  // sequences of all of them
+  Span window{0, 0};
+  double variation2 = 0;  // squared coefficient of variation of their durations
+  double executed = 0;    // cycles in the whole sample
+  [[nodiscard]] double seconds() const { return window.second - window.first; }
+  [[nodiscard]] double sequences_per_s() const { return seconds() > 0 ? sequences / seconds() : 0; }
+};
+
+/// What the plan says of the executed rounds.
+struct Planned {
+  std::vector<double> steps_of_cycle;          // [node]: optimiser steps; 0 without any cycle
+  std::vector<std::vector<char>> with_server;  // [position][op]: whether it is a transfer to or from a server
+};
+
+Planned planned(const Plan& plan, const Timeline& timeline) {
+  Planned found;
+  found.steps_of_cycle.assign(plan.nodes.size(), 0);
+  const auto is_server = [&](NodeId node) {
+    return plan.nodes[static_cast<std::size_t>(node)].kind == NodeKind::server;
+  };
+  for (const std::int64_t index : timeline.rounds) {
+    const RoundPlan round = plan.round(index);
+    std::vector<char>& with_server = found.with_server.emplace_back(round.ops.size(), 0);
+    for (std::size_t op = 0; op < round.ops.size(); ++op) {
+      if (const auto* compute = std::get_if<Compute>(&round.ops[op].what)) {
+        if (compute->work == Work::whole_step)
+          for (const NodeId node : compute->nodes)
+            found.steps_of_cycle[static_cast<std::size_t>(node)] = static_cast<double>(compute->repeat);
+        continue;
+      }
+      for (const Exchange& exchange : std::get<Transfer>(round.ops[op].what).exchanges)
+        if (std::any_of(exchange.nodes.begin(), exchange.nodes.end(), is_server)) with_server[op] = 1;
+    }
+  }
+  return found;
+}
+
+/// When the cycles of a worker end. It sends to the server in each of them and then receives, so that every
+/// second one of these transfers ends a cycle.
+std::vector<double> cycle_ends_s(const Planned& plan, const Timeline& timeline, NodeId worker) {
+  std::vector<double> ends;
+  for (const Interval& interval : timeline.intervals)
+    if (interval.node == worker && interval.activity == Activity::transfer &&
+        plan.with_server[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)])
+      ends.push_back(interval.end_s);
+  std::sort(ends.begin(), ends.end());
+  std::vector<double> cycles;
+  for (std::size_t i = 1; i < ends.size(); i += 2) cycles.push_back(ends[i]);
+  return cycles;
+}
+
+Cycles cycles_of(const Planned& plan, const Timeline& timeline, NodeId worker, double sequences,
+                 bool all_executed) {
+  const std::vector<double> ends = cycle_ends_s(plan, timeline, worker);
+  Cycles cycles;
+  cycles.executed = static_cast<double>(ends.size());
+  if (ends.empty()) return cycles;
+  std::size_t first = all_executed ? 0 : ends.size() / 4;
+  if (ends.size() - first < 2) first = 0;
+  cycles.count = static_cast<double>(ends.size() - first);
+  cycles.window = {first == 0 ? 0 : ends[first - 1], ends.back()};
+  cycles.sequences = cycles.count * plan.steps_of_cycle[static_cast<std::size_t>(worker)] * sequences;
+  const double mean_s = cycles.seconds() / cycles.count;
+  double squares = 0;
+  for (std::size_t i = first; i < ends.size(); ++i) {
+    const double seconds = ends[i] - (i == 0 ? 0 : ends[i - 1]);
+    squares += (seconds - mean_s) * (seconds - mean_s);
+  }
+  if (cycles.count > 1 && mean_s > 0) cycles.variation2 = squares / (cycles.count - 1) / (mean_s * mean_s);
+  return cycles;
+}
+
+Span clipped(const Span& span, const Span& window) {
+  return {std::clamp(span.first, window.first, window.second),
+          std::clamp(span.second, window.first, window.second)};
+}
+
+}  // namespace
+
+ClassMean own_pace_mean(const Plan& plan, std::size_t sites, const RoundClass& round_class,
+                        const Timeline& timeline) {
+  const bool all = static_cast<std::int64_t>(timeline.rounds.size()) >= round_class.count;
+  const auto rounds = static_cast<double>(round_class.count);
+  std::vector<Cycles> cycles(sites);  // of the site's worker
+  const Planned rounds_planned = planned(plan, timeline);
+  double sequences = 0, sequences_per_s = 0;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const Node& node = plan.nodes[n];
+    if (node.kind != NodeKind::worker) continue;
+    Cycles& own = cycles[static_cast<std::size_t>(node.site)];
+    own = cycles_of(rounds_planned, timeline, static_cast<NodeId>(n), node.sequences, all);
+    sequences += node.sequences * static_cast<double>(plan.steps);
+    sequences_per_s += own.sequences_per_s();
+  }
+
+  ClassMean means;
+  means.total_s = sequences_per_s > 0 ? sequences / sequences_per_s : end_of(timeline);
+  std::vector<std::vector<Span>> computing(sites), transferring(sites);
+  const auto add = [&](std::vector<std::vector<Span>>& spans, std::int32_t node, double start_s,
+                       double end_s) {
+    const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(node)].site);
+    spans[site].push_back(clipped({start_s, end_s}, cycles[site].window));
+  };
+  for (const Interval& interval : timeline.intervals)
+    if (interval.activity == Activity::compute)
+      add(computing, interval.node, interval.start_s, interval.end_s);
+  for (const FlowSpan& flow : timeline.flows) add(transferring, flow.node, flow.start_s, flow.end_s);
+  const double round_s = means.total_s / rounds;
+  double remote = 0;
+  for (std::size_t s = 0; s < sites; ++s) {
+    const double window_s = cycles[s].seconds();
+    const double part = window_s > 0 ? round_s / window_s : 0;  // of a round, in this site's window
+    means.compute_s.push_back(part * covered(computing[s]));
+    means.exposed_s.push_back(part * uncovered(transferring[s], computing[s]));
+    const double transferring_s = part * covered(transferring[s]);
+    means.transferring_s += transferring_s / static_cast<double>(sites);
+    if (s == 0) continue;  // the server's site
+    means.communication_s += transferring_s;
+    ++remote;
+    if (all || window_s <= 0 || sequences_per_s <= 0) continue;
+    const double share = cycles[s].sequences_per_s() / sequences_per_s;
+    means.variance_s2 += means.total_s * means.total_s * share * share * cycles[s].variation2 *
+                         (1 / cycles[s].count + window_s / cycles[s].count / means.total_s);
+    means.sampled_rounds += static_cast<std::size_t>(cycles[s].count);
+  }
+  if (remote > 0) means.communication_s /= remote;
+  if (means.sampled_rounds < 2) means.variance_s2 = 0;
+  for (const auto& [pair, bytes] : timeline.sent.bytes) {
+    const int from = plan.nodes[static_cast<std::size_t>(pair.first)].site,
+              to = plan.nodes[static_cast<std::size_t>(pair.second)].site;
+    const Cycles& own =
+        cycles[static_cast<std::size_t>(std::max(from, to))];  // one of both is the server's site
+    if (own.executed == 0 || own.seconds() <= 0) continue;
+    const double cycles_of_round = round_s * own.count / own.seconds();
+    means.sent.add(pair.first, pair.second, bytes / own.executed * cycles_of_round);
+  }
+  return means;
+}
+
+}  // namespace fomoe::costmodel

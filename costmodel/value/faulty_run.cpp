@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "costmodel/value/goodput.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr double kNoEnd = std::numeric_limits<double>::infinity();
+// Limits beyond which a run counts as never ending: consecutive events without progress, and events in total.
+constexpr int kMaxEventsWithoutProgress = 100'000, kMaxEvents = 500'000;
+
+/// Which of the sites that are there fails first, if those with `rates` do: the one whose own gap is
+/// shortest.
+std::size_t first_of(const std::vector<double>& rates, const Gap& gap) {
+  std::size_t first = 0;
+  double least = kNoEnd;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    const double own = gap(rates[i]);
+    if (own < least) {
+      least = own;
+      first = i;
+    }
+  }
+  return first;
+}
+
+/// Rates of one kind of failure, of all sites.
+std::vector<double> rates_of(const FaultyRun& run, double FaultySite::*rate) {
+  std::vector<double> rates;
+  for (const FaultySite& site : run.each) rates.push_back(site.*rate);
+  return rates;
+}
+// Number of checkpoints in `work_s` of work: one after every τ of work, none at the end.
+double checkpoints_in(double work_s, double interval_s) {
+  return std::max(0.0, std::ceil(work_s / interval_s * (1 - 1e-12)) - 1);
+}
+
+double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
+  const std::vector<double> site_rates = rates_of(run, &FaultySite::failures_per_s);
+  const double site_rate = all_site_failures_per_s(run), link_rate = all_link_failures_per_s(run);
+  const double cycle_s = run.interval_s + run.checkpoint_s;
+  double t = 0, left_s = run.work_s, into_s = 0;  // into_s: time since the last checkpoint
+  int events = 0, events_without_progress = 0;
+  const auto recovery_s = [&] {
+    return (run.each.empty() ? run.outage_s : run.each[first_of(site_rates, gap)].outage_s) + run.transfer_s;
+  };
+  const auto site_fails = [&] {
+    into_s = 0;
+    int tries = 0;
+    double back_s = recovery_s();
+    for (double y = gap(site_rate); y < back_s; y = gap(site_rate)) {
+      t += y;
+      back_s = recovery_s();
+      if (++tries == kMaxEventsWithoutProgress || ++events >= kMaxEvents) return false;
+    }
+    t += back_s;
+    return true;
+  };
+  for (; events < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
+       ++events, ++events_without_progress) {
+    const double count = checkpoints_in(left_s, run.interval_s);
+    const double needed_s = left_s + count * run.checkpoint_s - into_s;
+    const double to_site = gap(site_rate), to_link = gap(link_rate);
+    const double x = std::min(to_site, to_link);
+    if (x >= needed_s) return t + needed_s;
+    const double saved = std::min(std::floor((into_s + x) / cycle_s), count);
+    left_s -= saved * run.interval_s;
+    into_s += x - saved * cycle_s;
+    t += x;
+    bool site_failed = to_site <= to_link;
+    if (!site_failed) {
+      if (run.link_outage_s == kNoEnd) return kNoEnd;
+      const double y = gap(site_rate);
+      site_failed = y < run.link_outage_s;
+      t += std::min(y, run.link_outage_s);
+    }
+    if (site_failed && !site_fails()) return kNoEnd;
+    if (saved > 0) events_without_progress = 0;
+  }
+  return kNoEnd;
+}
+
+/// An absent site, and when it returns.
+struct Absent {
+  std::size_t site = 0;  // only if sites differ
+  double until_s = 0;
+};
+
+/// A failure of one of the sites that are there.
+struct Failed {
+  std::size_t site = 0;
+  double absence_s = 0;
+};
+
+// The sites that are there, and their failures.
+class Present {
+ public:
+  explicit Present(const FaultyRun& run)
+      : run_(run), there_(run.each.size(), true), rate_(run.site_failures_per_s + run.link_failures_per_s) {}
+
+  void set(std::size_t site, bool there) {
+    if (!run_.each.empty()) there_[site] = there;
+  }
+  [[nodiscard]] double failures_per_s(int up) const {
+    if (run_.each.empty()) return up * rate_;
+    double sum = 0;
+    for (std::size_t i = 0; i < there_.size(); ++i)
+      if (there_[i]) sum += run_.each[i].failures_per_s + run_.each[i].link_failures_per_s;
+    return sum;
+  }
+  [[nodiscard]] Failed next(const Gap& gap) const {
+    if (run_.each.empty()) {
+      const bool link =
+          run_.site_failures_per_s <= 0 || gap(run_.link_failures_per_s) < gap(run_.site_failures_per_s);
+      return {0, (link ? run_.link_outage_s : run_.outage_s) + run_.transfer_s};
+    }
+    std::vector<double> rates;  // of each site, and of each link
+    for (std::size_t i = 0; i < there_.size(); ++i)
+      rates.insert(rates.end(), {there_[i] ? run_.each[i].failures_per_s : 0,
+                                 there_[i] ? run_.each[i].link_failures_per_s : 0});
+    const std::size_t first = first_of(rates, gap);
+    const bool link = first % 2 == 1;
+    return {first / 2, (link ? run_.link_outage_s : run_.each[first / 2].outage_s) + run_.transfer_s};
+  }
+
+ private:
+  const FaultyRun& run_;
+  std::vector<bool> there_;  // only if sites differ
+  double rate_;
+};
+
+// Simulates round by round; rounds without events are advanced together.
+double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
+  const double checkpoint_s_per_round =
+      run.checkpoint_s * run.round_s / run.interval_s;  // checkpoint time in every round
+  const double round_s = run.round_s + checkpoint_s_per_round;
+  Present present(run);
+  double t = 0, left_s = run.work_s, saved_left_s = run.work_s;
+  std::vector<Absent> absent;
+  const auto next_return_s = [&] {
+    double next = kNoEnd;
+    for (const Absent& one : absent) next = std::min(next, one.until_s);
+    return next;
+  };
+  double to_failure = -1;  // until a working site fails; −1: not drawn yet
+  double least_left_s = left_s;
+  int events_without_progress = 0;
+  for (int event = 0; event < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
+       ++event, ++events_without_progress) {
+    if (left_s < least_left_s) events_without_progress = 0;
+    least_left_s = std::min(least_left_s, left_s);
+    std::erase_if(absent, [&](const Absent& one) {
+      const bool back = one.until_s <= t * (1 + 1e-12);
+      if (back) present.set(one.site, true);
+      return back;
+    });
+    const int up = run.sites - static_cast<int>(absent.size());
+    if (up == 0) {  // no site has the state any more
+      const double back = next_return_s();
+      if (back == kNoEnd) return kNoEnd;
+      t = back;
+      left_s = saved_left_s;
+      to_failure = -1;
+      continue;
+    }
+    if (to_failure < 0) to_failure = gap(present.failures_per_s(up));
+    // Whole rounds until the next failure or the next return, or until the work is done.
+    const double share = static_cast<double>(up) / run.sites;
+    const double rounds_left = left_s / (run.round_s * share);
+    const double back = next_return_s();
+    const double quiet = std::min(std::floor(to_failure / round_s), std::ceil((back - t) / round_s));
+    if (rounds_left <= to_failure / round_s && rounds_left <= quiet + (quiet * round_s < back - t ? 1 : 0)) {
+      // The last checkpoint is not written.
+      return t + rounds_left * run.round_s +
+             checkpoints_in(rounds_left * run.round_s, run.interval_s) * run.checkpoint_s;
+    }
+    if (quiet >= 1) {
+      left_s -= quiet * run.round_s * share;
+      t += quiet * round_s;
+      to_failure -= quiet * round_s;
+      const double done_s = run.work_s - left_s;
+      saved_left_s = run.work_s - std::floor(done_s / run.interval_s) * run.interval_s;
+      if (back <= t) to_failure = -1;  // more sites can fail now; exponential gaps have no memory
+      continue;
+    }
+    // One site fails within this round.
+    const double x = to_failure;
+    const auto [site, absence_s] = present.next(gap);
+    if (run.timeout_s >= absence_s) {
+      t += round_s + absence_s + x;  // the site computes its part of the round again
+      left_s -= run.round_s * share;
+    } else {
+      absent.push_back({site, t + x + absence_s});
+      present.set(site, false);
+      t += round_s + run.timeout_s;
+      left_s -= run.round_s * (share - 1.0 / run.sites);
+    }
+    to_failure = -1;
+  }
+  return kNoEnd;
+}
+
+}  // namespace
+
+double all_site_failures_per_s(const FaultyRun& run) {
+  if (run.each.empty()) return run.sites * run.site_failures_per_s;
+  const std::vector<double> rates = rates_of(run, &FaultySite::failures_per_s);
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+double all_link_failures_per_s(const FaultyRun& run) {
+  if (run.each.empty()) return run.sites * run.link_failures_per_s;
+  const std::vector<double> rates = rates_of(run, &FaultySite::link_failures_per_s);
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+double finish_s(const FaultyRun& run, const Gap& gap) {
+  return run.policy == FailurePolicy::wait ? finish_waiting_s(run, gap) : finish_dropping_s(run, gap);
+}
+
+double young_interval_s(double checkpoint_s, double mtbf_s) {
+  return mtbf_s == kNoEnd ? kNoEnd : std::sqrt(2 * checkpoint_s * mtbf_s);
+}
+
+double daly_interval_s(double checkpoint_s, double mtbf_s) {
+  if (mtbf_s == kNoEnd) return kNoEnd;
+  if (checkpoint_s >= 2 * mtbf_s) return mtbf_s;
+  const double ratio = checkpoint_s / (2 * mtbf_s);
+  return std::sqrt(2 * checkpoint_s * mtbf_s) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - checkpoint_s;
+}
+
+double expected_finish_s(const FaultyRun& run) {
+  const double rate = all_site_failures_per_s(run);
+  const double before_last = checkpoints_in(run.work_s, run.interval_s);
+  const double last_s = run.work_s - before_last * run.interval_s;
+  if (rate == 0) return run.work_s + before_last * run.checkpoint_s;
+  return std::exp(rate * (run.outage_s + run.transfer_s)) / rate *
+         (before_last * std::expm1(rate * (run.interval_s + run.checkpoint_s)) + std::expm1(rate * last_s));
+}
+
+double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s) {
+  const double absence_s = run.outage_s + run.transfer_s;
+  const double dropping_s = healthy_wait_s + std::ceil(absence_s / run.round_s) * run.round_s / run.sites;
+  const double waiting_s = absence_s + run.round_s / 2;
+  return run.sites > 1 && dropping_s < waiting_s ? healthy_wait_s : absence_s;
+}
+
+}  // namespace fomoe::costmodel
