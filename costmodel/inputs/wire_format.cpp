@@ -64,4 +64,15 @@ WireFormat parameter_format(const WireFormat& wire) {
   return coarse ? plain_format(ElementType::bf16) : wire;
 }
 
+WireFormat result_format(const WireFormat& payload, double contributors,
+                         const std::optional<double>& result_share) {
+  if (!payload.sparse()) return payload;
+  WireFormat sparse = payload, dense = payload;
+  sparse.kept_share = result_share.value_or(1 - std::pow(1 - payload.kept_share, contributors));
+  dense.kept_share = 1;
+  dense.index_bits = 0;
+  dense.entropy_coded = false;
+  return sparse.sparse() && sparse.bytes_per_element() < dense.bytes_per_element() ? sparse : dense;
+}
+
 }  // namespace fomoe::costmodel

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "costmodel/inputs/enum_names.hpp"
@@ -57,5 +58,12 @@ WireFormat top_k_format(ElementType type, double kept_share, int index_bits);
 /// bits in every round would destroy them, and a sparse part of them is useless to the receiver. They are
 /// therefore sent as bf16 if `wire`, the format of gradients, is sparse or has less than 16 bits.
 WireFormat parameter_format(const WireFormat& wire);
+
+/// Format of the result of `contributors` payloads. Sparse payloads keep values at different positions, which
+/// are taken as independent: of a share k of each payload follows the share 1 − (1 − k)^contributors of the
+/// result, unless the aggregator keeps another share (as in gTop-k, Shi et al. 2019, arXiv 1901.04359). If
+/// positions then take more bits than zeros, all values are sent without positions.
+WireFormat result_format(const WireFormat& payload, double contributors,
+                         const std::optional<double>& result_share);
 
 }  // namespace fomoe::costmodel

@@ -19,7 +19,6 @@
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/placement_affinity.hpp"
-#include "costmodel/plan/store.hpp"
 
 namespace fomoe::costmodel {
 

@@ -5,7 +5,7 @@
 // number of sites M. Each site sends B bytes per round, where S is the number of elements of the model:
 //   B = (M−1) · S · 64/4096 · (2 + 12)/8
 // Through a store, each site uploads once, and downloads the result or the payloads of the others
-// (store.hpp). `payload_dtype` and `compression` change these numbers; entropy-coded positions have 7.4 bits.
+// (plan.hpp). `payload_dtype` and `compression` change these numbers; entropy-coded positions have 7.4 bits.
 // The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"

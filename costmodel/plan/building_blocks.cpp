@@ -8,7 +8,6 @@
 #include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/plan/ring_order.hpp"
 #include "costmodel/plan/site_shares.hpp"
-#include "costmodel/plan/store.hpp"
 
 namespace fomoe::costmodel {
 

@@ -71,7 +71,7 @@ std::vector<Content> averaged_contents(OuterOptimizer optimizer);
 std::string outer_step_name(OuterOptimizer optimizer);
 
 /// Averages each exchange among its nodes, by an all-reduce with the scenario's collective. Sparse payloads
-/// do not add up; they go from every node to every other node, unless a store aggregates (store.hpp).
+/// do not add up; they go from every node to every other node, unless a store aggregates (plan.hpp).
 Op average_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
               std::vector<OpId> after);
 

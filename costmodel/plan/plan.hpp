@@ -211,4 +211,19 @@ std::int64_t chunk_elements(std::int64_t elements, int chunks, int chunk);
 /// Bytes of one chunk of an exchange; each payload is split separately.
 std::int64_t chunk_bytes(const Exchange& exchange, int chunks, int chunk);
 
+// Collectives through a store: each node uploads its payload once. Either the store, or an aggregator beside
+// it, combines the payloads of all who contribute, and each of them downloads the result; or each downloads
+// what the others have uploaded. For n contributors with S bytes each, and results of S′ bytes, a node
+//   sends S, and receives S′ or (n−1)·S.
+// An *object* is what the same nodes exchange in one operation; it is put once by each contributor.
+
+/// The average of each exchange among its nodes, through the store at this node.
+Transfer average_through_store(const platforms::Store& store, NodeId node, std::vector<Exchange> exchanges);
+
+/// Point-to-point transfers of these exchanges, through the store at this node.
+Transfer relayed_by_store(NodeId node, std::vector<Exchange> exchanges);
+
+/// Uploads and downloads of objects in a round. Zero if the plan has no store.
+double store_requests(const std::vector<Node>& nodes, const RoundPlan& round);
+
 }  // namespace fomoe::costmodel

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "costmodel/plan/store.hpp"
-
 namespace fomoe::costmodel {
 
 double all_reduce_hops(const CollectiveShape& shape, double nodes) {

@@ -36,7 +36,7 @@ struct CollectiveShape {
   friend bool operator==(const CollectiveShape& a, Collective b) { return a.collective == b; }
 };
 
-/// How a store treats what the sites upload, see costmodel/plan/store.hpp.
+/// How a store treats what the sites upload, see costmodel/plan/plan.hpp.
 struct StoreRules {
   bool aggregates = false;
   WireFormat payload;
@@ -110,7 +110,7 @@ enum class Between {
   store,       // each site and the store; the stage has objects
 };
 
-/// Objects of a store, of equal size (costmodel/plan/store.hpp): each site uploads `count` of them, and each
+/// Objects of a store, of equal size (costmodel/plan/plan.hpp): each site uploads `count` of them, and each
 /// of them, or its result, has `sites` contributors.
 struct StoreObjects {
   double bytes = 0, count = 0, sites = 0;

@@ -15,7 +15,6 @@
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
-#include "costmodel/plan/store.hpp"
 #include "costmodel/timeline/attendance_report.hpp"
 #include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/critical_path.hpp"

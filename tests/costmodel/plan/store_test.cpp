@@ -1,6 +1,4 @@
 // Tests of exchanges through a store: payloads, objects and requests, by hand.
-#include "costmodel/plan/store.hpp"
-
 #include <doctest/doctest.h>
 
 #include <set>

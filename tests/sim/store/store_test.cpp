@@ -1,5 +1,4 @@
 // Tests of simulated exchanges through a store, against times computed by hand and against the closed form.
-#include "costmodel/plan/store.hpp"
 
 #include <doctest/doctest.h>
 
