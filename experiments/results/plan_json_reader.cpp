@@ -6,7 +6,7 @@
 
 #include "experiments/json/json_object.hpp"
 #include "experiments/results/plan_json.hpp"
-#include "experiments/results/plan_names.hpp"
+#include "experiments/results/plan_payload_reader.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
 
@@ -15,12 +15,6 @@ namespace {
 
 using namespace costmodel;
 
-constexpr JsonKind kPlan = {"fomoe.plan/1", "plan", "a plan",
-                            "experiments/plans/hub-and-spoke.json, or a file that `fomoe simulate "
-                            "--write-plan` wrote"};
-// These bounds keep the products elements · bits and count · steps within 64 bits.
-constexpr std::int64_t kMostElements = 1'000'000'000'000'000, kMostRounds = 1'000'000'000,
-                       kMostSteps = 1'000'000'000, kMostNodes = 65536;
 // A plan must contain the first rounds and the last one, from which the steady state of overlapping rounds is
 // computed.
 constexpr std::int64_t kFewestOverlapping = 5;
@@ -68,17 +62,6 @@ class PlanReader {
   [[nodiscard]] JsonObject object(const Json& json, const std::string& where,
                                   const std::vector<std::string>& keys) const {
     return {path_, kPlan, where, json, keys};
-  }
-
-  template <class Value>
-  Value choice(const JsonObject& reader, const std::string& name, Value fallback, bool required) const {
-    if (!required && !reader.has(name)) return fallback;
-    std::vector<std::string> known;
-    for (const auto& [value, text] : names_of(fallback)) known.push_back('"' + text + '"');
-    const Json& written = reader.at(name, "one of " + joined(known));
-    for (const auto& [value, text] : names_of(fallback))
-      if (written == text) return value;
-    reader.refuse_value(name, written, "one of " + joined(known));
   }
 
   void read_nodes(const JsonObject& top) {
@@ -149,56 +132,6 @@ class PlanReader {
     return ids;
   }
 
-  [[nodiscard]] WireFormat format(const JsonObject& payload, const std::string& key,
-                                  const std::string& where) const {
-    const JsonObject reader =
-        object(payload.at(key, "an object"), where + "." + key,
-               {"type", "kept_share", "index_bits", "entropy_coded", "block_elements", "scale_bits"});
-    WireFormat format;
-    format.type = choice(reader, "type", ElementType::bf16, true);
-    if (reader.has("kept_share")) {
-      format.kept_share = reader.number("kept_share", "a number above 0 and up to 1");
-      if (!(format.kept_share > 0 && format.kept_share <= 1))
-        reader.refuse_value("kept_share", reader.at("kept_share", ""), "a number above 0 and up to 1");
-    }
-    if (reader.has("index_bits")) format.index_bits = static_cast<int>(reader.count("index_bits", 0, 64));
-    if (reader.has("entropy_coded")) format.entropy_coded = reader.boolean("entropy_coded");
-    if (reader.has("block_elements"))
-      format.block_elements = reader.count("block_elements", 0, kMostElements);
-    if (reader.has("scale_bits")) format.scale_bits = static_cast<int>(reader.count("scale_bits", 0, 64));
-    return format;
-  }
-
-  [[nodiscard]] Payload payload(const Json& json, const std::string& where) const {
-    const JsonObject reader =
-        object(json, where,
-               {"content", "traffic", "groups", "bytes", "elements", "format", "result", "chunk", "chunks"});
-    Payload payload;
-    payload.content = choice(reader, "content", Content::parameter, false);
-    payload.traffic = choice(reader, "traffic", TrafficClass::dense, false);
-    if (reader.has("bytes")) {
-      for (const char* other : {"elements", "format", "groups"})
-        if (reader.has(other))
-          reader.refuse("bytes", fmt::format("both bytes and {}", other), "only one of them");
-      payload.format.type = ElementType::int8;  // one byte per element
-      payload.elements = reader.count("bytes", 0, kMostElements);
-      return payload;
-    }
-    if (!reader.has("elements")) reader.refuse("bytes", "nothing", "bytes, or elements with format");
-    payload.elements = reader.count("elements", 0, kMostElements);
-    payload.format = format(reader, "format", where);
-    if (reader.has("result")) payload.result = format(reader, "result", where);
-    if (reader.has("groups")) {
-      const auto last = static_cast<std::int64_t>(plan_.groups.size()) - 1;
-      for (const std::int64_t id : reader.counts(
-               "groups", 0, last, fmt::format("groups of the plan, whole numbers from 0 to {}", last)))
-        payload.groups.push_back(static_cast<GroupId>(id));
-    }
-    if (reader.has("chunks")) payload.chunks = static_cast<int>(reader.count("chunks", 1, kMostNodes));
-    if (reader.has("chunk")) payload.chunk = static_cast<int>(reader.count("chunk", 0, payload.chunks - 1));
-    return payload;
-  }
-
   [[nodiscard]] Transfer transfer(const Json& json, const std::string& where) const {
     const JsonObject reader = object(json, where, {"pattern", "collective", "exchanges"});
     Transfer transfer;
@@ -229,7 +162,8 @@ class PlanReader {
                      "a power of two, because the collective recursive repeatedly halves the payload");
       for (const Json& part : inner.array("payloads"))
         exchange.payloads.push_back(
-            payload(part, fmt::format("{}.payloads[{}]", here, exchange.payloads.size())));
+            read_payload(path_, part, fmt::format("{}.payloads[{}]", here, exchange.payloads.size()),
+                         plan_.groups.size()));
       transfer.exchanges.push_back(std::move(exchange));
     }
     return transfer;
