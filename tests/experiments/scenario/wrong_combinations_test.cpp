@@ -29,10 +29,11 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        "8"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\ndata_parallel = 2\ngpus_per_site = 8", "",
        ":14: compute.gpus_per_site: got 8, although the parallel degrees multiply to 2; expected the product "
-       "of data_parallel and the other degrees, or no data_parallel; for example gpus_per_site = 8"},
+       "of data_parallel and the other degrees without expert_parallel, or no data_parallel; for example "
+       "gpus_per_site = 8"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nsharded = 3\ngpus_per_site = 8", "",
-       ":14: compute.gpus_per_site: got 8; expected a multiple of 3, the product of the parallel degrees; "
-       "for example gpus_per_site = 3"},
+       ":14: compute.gpus_per_site: got 8; expected a multiple of 3, the product of sharded, "
+       "tensor_parallel, context_parallel and pipeline_parallel; for example gpus_per_site = 3"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 4\nsharded = 2", "",
        ":13: compute.zero_stage: got 4; expected a whole number from 1 to 3; for example zero_stage = 2"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 2", "",

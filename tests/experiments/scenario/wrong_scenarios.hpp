@@ -74,7 +74,8 @@ inline const std::string kMethods = [] {
 inline const std::string kMoney =
     "a price of zero or more in quotes, with a currency of three capital letters; for example ";
 inline const std::string kTables =
-    "one of [model] [workload] [strategy] [compute] [[site]] [platform] [network_model] [calibration] "
+    "one of [model] [workload] [strategy] [compute] [[site]] [[path]] [platform] [network_model] "
+    "[calibration] "
     "[traffic] "
     "[prices] [energy] "
     "[quality] [failures] [trainer]; for example [model]";
