@@ -25,9 +25,8 @@ constexpr KeyMember data_parallel = {.get = [](const Scenario& scenario) -> Memb
   return std::int64_t{scenario.gpus.data_parallel()};
 }};
 
-constexpr KeyMember stack = {.get = gpus<&SiteGpus::stack>.get,
-                             .names = costmodel::all_names<costmodel::Stack>,
-                             .has_rules = true};
+constexpr KeyMember stack = {
+    .get = gpus<&SiteGpus::stack>.get, .names = costmodel::all_names<costmodel::Stack>, .has_rules = true};
 
 template <class Compute>
 bool set_compute(Scenario& scenario, double Compute::*field, double value) {
@@ -60,7 +59,8 @@ constexpr Key kComputeKeys[] = {
      "that `fomoe list profiles` prints",
      "\"../profiles/this-machine.json\""},
     {"micro_batch_sequences", Values(Kind::count, 1e9), "",
-     "the largest micro-batch in the profile; without a profile, memory does not include activations",
+     "the largest micro-batch in the profile, or that of its log; otherwise memory does not include "
+     "activations",
      "number of sequences in one forward and backward pass of one replica", "8", micro_batch, counts},
     {"step_time", Kind::duration, "",
      "the step time follows from profile, or from mfu or kernel_efficiency and a peak rate",
@@ -107,9 +107,8 @@ constexpr Key kComputeKeys[] = {
      counts},
     {"context_parallel", Values(Kind::count, kMaxGpus), "1", "",
      "number of GPUs that split the tokens of a sequence", "2", gpus<&SiteGpus::context_parallel>, counts},
-    {"context_exchange", Kind::choice, "\"ring\"", "",
-     "how context-parallel GPUs exchange keys and values", "\"all_to_all\"",
-     gpus<&SiteGpus::context_exchange>},
+    {"context_exchange", Kind::choice, "\"ring\"", "", "how context-parallel GPUs exchange keys and values",
+     "\"all_to_all\"", gpus<&SiteGpus::context_exchange>},
     {"sequence_parallel", Kind::boolean, "", "true if tensor_parallel is above 1",
      "whether tensor-parallel GPUs also split the activations outside of attention and feed-forward blocks "
      "(Korthikanti et al. 2022)",
@@ -124,8 +123,7 @@ constexpr Key kComputeKeys[] = {
      "GPUs share weights, and megatron if not",
      "framework whose memory a GPU has: fomoe-train, Megatron-LM, torchtitan or DeepSpeed", "\"megatron\"",
      stack},
-    {"logits", Kind::choice, "",
-     "chunked with stack = fomoe, otherwise fp32_whole",
+    {"logits", Kind::choice, "", "chunked with stack = fomoe, otherwise fp32_whole",
      "how the logits exist in memory: chunked, whole in 32 bits, the same in compiled functions, in 16 bits "
      "as TransformerEngine's loss has them, or as PyTorch's compiler does",
      "\"bf16_fused\"", gpus<&SiteGpus::logits>},

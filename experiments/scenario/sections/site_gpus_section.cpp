@@ -16,6 +16,7 @@ using costmodel::Stack;
 /// The framework that logs of a profile name, if its memory has a model.
 std::optional<Stack> stack_of(const costmodel::StepProfile* profile) {
   if (profile == nullptr || !profile->origin) return std::nullopt;
+  if (profile->origin->kind == "nemo") return Stack::megatron;  // NeMo trains with Megatron-LM
   return costmodel::enum_of<Stack>(profile->origin->kind);
 }
 
@@ -47,15 +48,15 @@ void read_stack(const TableReader& table, const costmodel::ModelShape& model,
 void read_count(const TableReader& table, SiteGpus& gpus, std::vector<Provenance>& catalogue) {
   constexpr double kMostGpus = 1e5;
   double degrees = 1;  // a double, because the product of valid degrees may not fit an int
-  for (const int degree :
-       {gpus.sharded, gpus.tensor_parallel, gpus.context_parallel, gpus.pipeline_parallel})
+  for (const int degree : {gpus.sharded, gpus.tensor_parallel, gpus.context_parallel, gpus.pipeline_parallel})
     degrees *= degree;
   const bool given = table.has("gpus_per_site"), replicas = table.has("data_parallel");
   const double experts = gpus.expert_parallel;
   double data = replicas ? table.small_count("data_parallel") : 1.0;
   // Without a number of replicas there are as many as the experts need GPUs.
-  while (!replicas && !given && std::fmod(data * degrees / gpus.pipeline_parallel,
-                                          static_cast<double>(gpus.experts_divided())) != 0 &&
+  while (!replicas && !given &&
+         std::fmod(data * degrees / gpus.pipeline_parallel, static_cast<double>(gpus.experts_divided())) !=
+             0 &&
          data < experts)
     ++data;
   const double product = data * degrees;
@@ -75,8 +76,8 @@ void read_count(const TableReader& table, SiteGpus& gpus, std::vector<Provenance
   if (counted_before) {
     catalogue.push_back(
         {"GPUs of a site", Origin::assumed,
-         fmt::format("data_parallel = {:.0f} is read as {:.0f}, which it is without expert_parallel; {}", data,
-                     data * experts, now)});
+         fmt::format("data_parallel = {:.0f} is read as {:.0f}, which it is without expert_parallel; {}",
+                     data, data * experts, now)});
   } else if (!given && product != before) {
     catalogue.push_back({"GPUs of a site", Origin::assumed,
                          fmt::format("{}, and not {:.0f} as before; {}", gpus.count, before, now)});

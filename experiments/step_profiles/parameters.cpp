@@ -1,0 +1,76 @@
+#include "experiments/step_profiles/parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/scenario/toml/document.hpp"
+
+namespace fomoe::step_profiles {
+namespace {
+
+constexpr double kMostDifference = 0.02;
+
+std::string with_commas(double count) {
+  std::string text = fmt::format("{:.0f}", count);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+/// What the ranks state together: the experts on the GPUs of an expert-parallel rank are a part of all.
+struct Compared {
+  double logged = 0, rounding = 0, model = 0;
+};
+
+Compared of_ranks(const StatedFacts& stated, const costmodel::ModelShape& shape) {
+  const std::int64_t tensor = stated.tensor_parallel.value_or(1),
+                     stages = stated.pipeline_parallel.value_or(1);
+  Compared compared;
+  if (static_cast<std::int64_t>(stated.parameters_of_ranks.size()) < tensor * stages) return compared;
+  for (const auto& [rank, parameters] : stated.parameters_of_ranks)
+    compared.logged += static_cast<double>(parameters);
+  const costmodel::ParameterCounts counts = costmodel::count_parameters(shape);
+  const auto experts = static_cast<double>(counts.expert), total = static_cast<double>(counts.total());
+  compared.model = total - experts + experts / static_cast<double>(stated.expert_parallel.value_or(1));
+  // Every tensor-parallel rank has the norms, and the last stage a copy of a tied embedding table.
+  compared.model += static_cast<double>(counts.norm) * static_cast<double>(tensor - 1);
+  if (stages > 1 && shape.tied_embeddings) compared.model += static_cast<double>(counts.embedding);
+  // Each embedding table has a multiple of 128 · t rows.
+  const double padding =
+      128.0 * static_cast<double>(tensor * shape.d_model) * (shape.tied_embeddings ? 1 : 2);
+  compared.rounding = padding;
+  return compared;
+}
+
+/// A preset with as many parameters, if there is one.
+std::string example_for(double logged) {
+  for (const costmodel::ModelShape& preset : costmodel::presets()) {
+    const auto total = static_cast<double>(costmodel::count_parameters(preset).total());
+    if (std::abs(logged / total - 1) <= kMostDifference) return "--model " + preset.name;
+  }
+  return "fomoe list models, which prints models, and --scenario with a [model] that has hf_config = "
+         "\"config.json\"";
+}
+
+}  // namespace
+
+void check_parameters(const Log& log, const std::string& path, const costmodel::ModelShape& model) {
+  Compared compared;
+  if (log.stated.parameters) {
+    compared = {log.stated.parameters->count, log.stated.parameters->rounding,
+                static_cast<double>(costmodel::count_parameters(model).total())};
+  } else if (!log.stated.parameters_of_ranks.empty()) {
+    compared = of_ranks(log.stated, model);
+  }
+  if (compared.logged == 0) return;
+  const double most = std::max(kMostDifference * compared.model, compared.rounding);
+  if (std::abs(compared.logged - compared.model) <= most) return;
+  scenario::fail(fmt::format("{}:{}", path, std::max<std::int64_t>(log.first_line, 1)), "parameters",
+                 fmt::format("{} in the log and {} in the model {}", with_commas(compared.logged),
+                             with_commas(compared.model), model.name),
+                 "the model that was trained, with at most 2 % more or fewer parameters",
+                 example_for(compared.logged));
+}
+
+}  // namespace fomoe::step_profiles
