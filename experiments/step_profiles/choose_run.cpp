@@ -25,7 +25,7 @@ std::string run_text(const Log& run, std::size_t number) {
   state(facts.tensor_parallel, "tensor-parallel");
   state(facts.pipeline_parallel, "pipeline-parallel");
   if (facts.recomputation)
-    text += fmt::format(", {} activation checkpointing", costmodel::to_string(*facts.recomputation));
+    text += fmt::format(", activation checkpointing: {}", costmodel::to_string(*facts.recomputation));
   return text;
 }
 

@@ -7,7 +7,7 @@
 namespace fomoe::step_profiles {
 
 /// Throws FileError if the numbers differ by more than 2 %, or by more than the log has rounded. A log of
-/// parameters by rank is compared if it has all ranks.
+/// parameters by rank that lacks ranks, or may lack them, can only state too many.
 void check_parameters(const Log& log, const std::string& path, const costmodel::ModelShape& model);
 
 }  // namespace fomoe::step_profiles

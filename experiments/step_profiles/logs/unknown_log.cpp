@@ -77,12 +77,15 @@ std::optional<Duration> duration_in(const std::string& line) {
   return std::nullopt;
 }
 
-/// The label as an extended regular expression of sed, with any blanks between its words.
+/// The label as an extended regular expression of sed, with any blanks between its words and any numbers in
+/// them.
 std::string as_pattern(const std::string& label) {
   std::string pattern;
   for (const char c : label) {
     if (c == ' ') {
       if (!pattern.ends_with(" *")) pattern += " *";
+    } else if (digit(c)) {
+      if (!pattern.ends_with("[0-9]+")) pattern += "[0-9]+";
     } else if (c == '\\' || c == '^' || c == '/') {
       pattern += '.';
     } else if (std::string_view(".[]*$()+?{}|").find(c) != std::string_view::npos) {

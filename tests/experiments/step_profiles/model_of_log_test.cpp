@@ -52,16 +52,22 @@ TEST_CASE("numbers of other programs: ranks of Megatron-LM, three digits of nano
   const std::string rank = " > number of parameters on (tensor, pipeline) model parallel rank ";
   CHECK(profile_of_log(megatron(rank + "(0, 0): " + std::to_string(kSmall) + "\n"), "megatron", kRun)
             .model.name == "small");
-  const std::string two = "  tensor_model_parallel_size ...................... 2\n";
+  const std::string two =
+      "  tensor_model_parallel_size ...................... 2\n"
+      "  pipeline_model_parallel_size .................... 1\n";
   CHECK(profile_of_log(megatron(two + rank + "(0, 0): " + half + "\n" + rank + "(1, 0): " + half + "\n"),
                        "megatron", kRun)
             .model.name == "small");
   CHECK(refusal(megatron(rank + "(0, 0): 124439808\n"), "megatron", kRun).find("124,439,808 in the log") !=
         std::string::npos);
-  CHECK(refusal(megatron("  tensor_model_parallel_size ...................... 2\n" + rank +
-                         "(0, 0): 62219904\n" + rank + "(1, 0): 62219904\n"),
+  CHECK(refusal(megatron("  tensor_model_parallel_size ...................... 2\n"
+                         "  pipeline_model_parallel_size .................... 1\n" +
+                         rank + "(0, 0): 62219904\n" + rank + "(1, 0): 62219904\n"),
                 "megatron", kRun)
             .find("124,439,808 in the log") != std::string::npos);
+  // An excerpt may have the first of many ranks, but no rank has more than the model.
+  CHECK(profile_of_log(megatron(rank + "(0, 0): " + std::to_string(kSmall / 8) + "\n"), "megatron", kRun)
+            .model.name == "small");
   std::string nanotron = "[INFO|DP=0|PP=0|TP=0]: Total number of parameters: 1.04G (1985.23MiB)\n";
   for (int i = 1; i <= 5; ++i)
     nanotron += "iteration: " + std::to_string(i) +

@@ -39,16 +39,13 @@ TEST_CASE("two runs in a file: each has its own steps and facts, and one must be
   const std::string text = titan_start(8, 2, 16) + titan_steps(10, 40, "4,096") + titan_start(16, 4, 64) +
                            titan_steps(10, 30, "16,384");
   const std::string refused = refusal(text, "torchtitan", "");
-  CHECK(
-      refused ==
-      "a.log:8: --run: got nothing for a log of 2 runs (run 1: lines 1 to 7, steps 10 to 40, 8 GPUs, 16 "
-      "sequences in "
-      "a step, 2 in a micro-batch, 1 accumulation steps, 4096 tokens in a sequence, none activation "
-      "checkpointing; "
-      "run 2: lines 8 to 13, steps 10 to 30, 16 GPUs, 64 sequences in a step, 4 in a micro-batch, 1 "
-      "accumulation "
-      "steps, 4096 tokens in a sequence, none activation checkpointing); expected the number of one run; for "
-      "example --run 1\n");
+  CHECK(refused ==
+        "a.log:8: --run: got nothing for a log of 2 runs ("
+        "run 1: lines 1 to 7, steps 10 to 40, 8 GPUs, 16 sequences in a step, 2 in a micro-batch, "
+        "1 accumulation steps, 4096 tokens in a sequence, activation checkpointing: none; "
+        "run 2: lines 8 to 13, steps 10 to 30, 16 GPUs, 64 sequences in a step, 4 in a micro-batch, "
+        "1 accumulation steps, 4096 tokens in a sequence, activation checkpointing: none"
+        "); expected the number of one run; for example --run 1\n");
   const auto first = profile_of_log(text, "torchtitan", proposal(refused));
   CHECK(first.origin->gpus == 8);
   CHECK(step_of(first) == Approx(2.0));
