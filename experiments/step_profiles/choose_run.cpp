@@ -3,6 +3,7 @@
 
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/step_profiles/import.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::step_profiles {
 namespace {
@@ -39,13 +40,17 @@ const Log& chosen_run(const std::vector<Log>& runs, const std::string& path,
   std::string list;
   std::size_t longest = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    list += (i == 0 ? "" : "; ") + run_text(runs[i], i + 1);
+    list += "\n  " + run_text(runs[i], i + 1);
     if (runs[i].steps.size() >= runs[longest].steps.size()) longest = i;
   }
-  scenario::fail(fmt::format("{}:{}", path, runs.size() > 1 ? runs[1].first_line : 1), "--run",
-                 number ? fmt::format("{} for a log of {} ({})", *number, runs.size(), list)
-                        : fmt::format("nothing for a log of {} runs ({})", runs.size(), list),
-                 "the number of one run", fmt::format("--run {}", longest + 1));
+  try {
+    scenario::fail(fmt::format("{}:{}", path, runs.size() > 1 ? runs[1].first_line : 1), "--run",
+                   number ? fmt::format("{} for a log of {} runs", *number, runs.size())
+                          : fmt::format("nothing for a log of {} runs", runs.size()),
+                   "the number of one run", fmt::format("--run {}", longest + 1));
+  } catch (const FileError& error) {
+    throw FileError(error.what() + list);
+  }
 }
 
 }  // namespace fomoe::step_profiles

@@ -52,8 +52,8 @@ std::string quoted_list(const Cells& columns) {
 
 class Header {
  public:
-  Header(const std::string& path, const std::string& line, const Columns& mapped)
-      : place_(path + ":1"), columns_(scenario::csv_cells(line)) {
+  Header(std::string place, const std::string& line, const Columns& mapped)
+      : place_(std::move(place)), columns_(scenario::csv_cells(line)) {
     // Exports may begin with a byte order mark.
     if (!columns_.empty() && columns_[0].starts_with("\xef\xbb\xbf"))
       columns_ = scenario::csv_cells(std::string_view(line).substr(3));
@@ -79,14 +79,11 @@ class Header {
     const auto known = [](const std::string& name) {
       return std::find(kOwnNames.begin(), kOwnNames.end(), name) != kOwnNames.end();
     };
-    const bool near = std::any_of(columns_.begin(), columns_.end(), [&](const std::string& column) {
-      return known(column) || !scenario::nearest(column, kOwnNames).empty();
-    });
-    if (!near) {
-      scenario::fail(place_, "header", "the columns " + quoted_list(columns_),
-                     "step_s or another of " + scenario::joined(kOwnNames) +
-                         "; or --column, which names the column of one of " +
-                         scenario::joined(csv_quantities()),
+    const bool ours = std::any_of(columns_.begin(), columns_.end(), known);
+    if (!ours) {
+      scenario::fail(place_, "header", "no column with the times of steps",
+                     "--column with the column of one of " + scenario::joined(csv_quantities()) +
+                         "; the columns are " + quoted_list(columns_),
                      "--column " + shell_word(likely_mapping(columns_)));
     }
     for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -171,7 +168,7 @@ std::vector<Log> read_csv(const std::string& path, const std::string& text, cons
   std::optional<Header> header;
   for_each_line(text, [&](const std::string& line, std::int64_t number) {
     if (!header) {
-      header.emplace(path, line, columns);
+      if (!line.starts_with('#')) header.emplace(fmt::format("{}:{}", path, number), line, columns);
       return;
     }
     if (line.empty()) return;

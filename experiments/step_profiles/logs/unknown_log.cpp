@@ -50,6 +50,10 @@ std::string unit_after(const std::string& line, std::size_t at) {
 std::string label_before(const std::string& line, std::size_t at) {
   std::size_t begin = at;
   while (begin > 0 && (line[begin - 1] == ' ' || line[begin - 1] == ':' || line[begin - 1] == '=')) --begin;
+  // A unit in parentheses is part of the label: "iter time (s): 1.2".
+  if (const std::size_t open = line.rfind('(', begin);
+      begin > 0 && line[begin - 1] == ')' && open != std::string::npos)
+    begin = open;
   while (begin > 0 && std::string_view("|,;\t()[]{}").find(line[begin - 1]) == std::string_view::npos &&
          !(line[begin - 1] == ' ' && begin > 1 &&
            (digit(line[begin - 2]) || line[begin - 2] == ' ' || line[begin - 2] == '%')))

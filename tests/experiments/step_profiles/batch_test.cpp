@@ -41,24 +41,16 @@ TEST_CASE(
   CHECK(profile.points[0].timed_sequences() == Approx(0.375));
   const Ran ran =
       run_in(folder.path(), "fomoe simulate " + source_dir() +
-                                "/tests/ideal/two-sites.toml --set model.sequence_length=2048 --set "
-                                "workload.global_batch_sequences=72 --set compute.gpus_per_site=96 --set "
-                                "compute.pipeline_parallel=4 --set compute.tensor_parallel=8 "
-                                "--set compute.profile=p.json --output -");
-  // The profile lies beside the scenario, unless its path is absolute.
-  const Ran absolute =
-      run_in(folder.path(), "fomoe simulate " + source_dir() +
-                                "/tests/ideal/two-sites.toml --set model.sequence_length=2048 --set "
-                                "workload.global_batch_sequences=72 --set compute.gpus_per_site=96 --set "
-                                "compute.pipeline_parallel=4 --set compute.tensor_parallel=8 "
-                                "--set compute.profile=" +
-                                (folder / "p.json") + " --output -");
-  CHECK(ran.exit_status == 2);
-  REQUIRE_MESSAGE(absolute.exit_status == 0, absolute.err);
-  const auto report = nlohmann::json::parse(absolute.out);
+                                "/tests/ideal/two-sites.toml --set model.sequence_length=2048 "
+                                "--set workload.global_batch_sequences=72 --set "
+                                "compute.gpus_per_site=96 --set compute.pipeline_parallel=4 "
+                                "--set compute.tensor_parallel=4 --output - --set compute.profile=" +
+                                (folder / "p.json"));
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const auto report = nlohmann::json::parse(ran.out);
   CHECK(report["round"]["compute_s"].get<double>() * report["round"]["count"].get<double>() /
             report["optimizer_steps"].get<double>() ==
-        Approx(7.0));
+        Approx(7.0).epsilon(1e-3));
 }
 
 TEST_CASE("a batch that is no multiple of the GPUs is accepted") {

@@ -89,8 +89,8 @@ TEST_CASE(
     return report["round"]["compute_s"].get<double>() * report["round"]["count"].get<double>() /
            report["optimizer_steps"].get<double>();
   };
-  CHECK(step_s("256", "") == Approx(4.0));  // 128 sequences at each of the two sites
-  CHECK(step_s("64", "") == Approx(1.0));
+  CHECK(step_s("256", "") == Approx(4.0).epsilon(1e-3));  // 128 sequences at each of the two sites
+  CHECK(step_s("64", "") == Approx(1.0).epsilon(1e-3));   // the last round is shorter
   CHECK(step_s("256", "--set compute.micro_batch_sequences=1") ==
         Approx(4.0));  // the time is that of the log
   const auto memory = [&](const std::string& more) {

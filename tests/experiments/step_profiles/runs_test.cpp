@@ -39,13 +39,13 @@ TEST_CASE("two runs in a file: each has its own steps and facts, and one must be
   const std::string text = titan_start(8, 2, 16) + titan_steps(10, 40, "4,096") + titan_start(16, 4, 64) +
                            titan_steps(10, 30, "16,384");
   const std::string refused = refusal(text, "torchtitan", "");
-  CHECK(refused ==
-        "a.log:8: --run: got nothing for a log of 2 runs ("
-        "run 1: lines 1 to 7, steps 10 to 40, 8 GPUs, 16 sequences in a step, 2 in a micro-batch, "
-        "1 accumulation steps, 4096 tokens in a sequence, activation checkpointing: none; "
-        "run 2: lines 8 to 13, steps 10 to 30, 16 GPUs, 64 sequences in a step, 4 in a micro-batch, "
-        "1 accumulation steps, 4096 tokens in a sequence, activation checkpointing: none"
-        "); expected the number of one run; for example --run 1\n");
+  CHECK(
+      refused ==
+      "a.log:8: --run: got nothing for a log of 2 runs; expected the number of one run; for example --run 1\n"
+      "  run 1: lines 1 to 7, steps 10 to 40, 8 GPUs, 16 sequences in a step, 2 in a micro-batch, "
+      "1 accumulation steps, 4096 tokens in a sequence, activation checkpointing: none\n"
+      "  run 2: lines 8 to 13, steps 10 to 30, 16 GPUs, 64 sequences in a step, 4 in a micro-batch, "
+      "1 accumulation steps, 4096 tokens in a sequence, activation checkpointing: none\n");
   const auto first = profile_of_log(text, "torchtitan", proposal(refused));
   CHECK(first.origin->gpus == 8);
   CHECK(step_of(first) == Approx(2.0));
@@ -55,7 +55,7 @@ TEST_CASE("two runs in a file: each has its own steps and facts, and one must be
   CHECK(step_of(second) == Approx(1.0));
   CHECK(second.origin->lines == "line 12 to 13, 2 steps used");
   CHECK(refusal(text, "torchtitan", "--run 3")
-            .starts_with("a.log:8: --run: got 3 for a log of 2 (run 1: lines"));
+            .starts_with("a.log:8: --run: got 3 for a log of 2 runs; expected"));
 }
 
 TEST_CASE("a fact of one run is not that of another, even if the other does not state it") {

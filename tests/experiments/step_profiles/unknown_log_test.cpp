@@ -22,7 +22,7 @@ costmodel::StepProfile as_proposed(const std::string& text, const std::string& o
   std::string commands = refused.err.substr(at + label.size());
   write_all(folder / "try.sh", "set -e\n" + commands);
   const Ran ran = run_in(folder.path(), "bash try.sh");
-  REQUIRE_MESSAGE(ran.exit_status == 0, commands + ran.err);
+  REQUIRE_MESSAGE(ran.exit_status == 0, (commands + ran.err));
   return scenario::read_step_profile(folder / "p.json");
 }
 
@@ -49,6 +49,7 @@ TEST_CASE("other spellings of durations") {
       "2.6636",
       "[Step 7] train_loss=2.31 step_time_ms=561.94 tokens/s=8192",
       "Iter 7: loss 2.3, took 0.56194 s",
+      "steps: 7 loss: 9.2 iter time (s): 0.56194 samples/sec: 3.1",
       "{\"step\": 7, \"loss\": 2.3, \"iteration_time\": 0.56194}",
   };
   for (const std::string& line : lines) {
