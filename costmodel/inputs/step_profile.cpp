@@ -92,6 +92,10 @@ std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapo
                           " GPUs has an equal share of the step's sequences; the time includes the "
                           "communication among them"});
   }
+  if (!origin.file.empty() && !profile.points.empty() && !profile.points.front().sequences_per_gpu) {
+    stated.push_back({"micro-batch", Origin::assumed,
+                      "a GPU's share of the batch, as earlier versions assumed; import the log again"});
+  }
   if (recomputes(profile)) {
     stated.push_back({"recomputation", how,
                       "the timed steps include " + std::string(to_string(origin.recomputation)) +
@@ -128,11 +132,12 @@ StepSample median_step(const ProfilePoint& point) {
 
 std::vector<const ProfilePoint*> points_of(const StepProfile& profile, std::int64_t micro_batch_sequences,
                                            bool skip_token) {
+  const bool imported = profile.origin && !profile.origin->file.empty();
   std::vector<const ProfilePoint*> same, logged;
   for (const ProfilePoint& point : profile.points) {
     if (point.skip_token != skip_token) continue;
     if (point.micro_batch_sequences == micro_batch_sequences) same.push_back(&point);
-    if (point.sequences_per_gpu) logged.push_back(&point);
+    if (imported) logged.push_back(&point);
   }
   if (same.empty()) same = logged;
   double most = 0;

@@ -56,8 +56,7 @@ std::string example_for(double logged) {
     const auto total = static_cast<double>(costmodel::count_parameters(preset).total());
     if (std::abs(logged / total - 1) <= kMostDifference) return "--model " + preset.name;
   }
-  return "fomoe list models, which prints models, and --scenario with a [model] that has hf_config = "
-         "\"config.json\"";
+  return "fomoe list models";
 }
 
 }  // namespace
@@ -74,11 +73,13 @@ void check_parameters(const Log& log, const std::string& path, const costmodel::
   const double most = std::max(kMostDifference * compared.model, compared.rounding);
   if (std::abs(compared.logged - compared.model) <= most) return;
   if (compared.part && compared.logged < compared.model) return;
-  scenario::fail(fmt::format("{}:{}", path, std::max<std::int64_t>(log.first_line, 1)), "parameters",
-                 fmt::format("{} in the log and {} in the model {}", with_commas(compared.logged),
-                             with_commas(compared.model), model.name),
-                 "the model that was trained, with at most 2 % more or fewer parameters",
-                 example_for(compared.logged));
+  scenario::fail(
+      fmt::format("{}:{}", path, std::max<std::int64_t>(log.first_line, 1)), "parameters",
+      fmt::format("{} in the log and {} in the model {}", with_commas(compared.logged),
+                  with_commas(compared.model), model.name),
+      "the model that was trained, with at most 2 % more or fewer parameters: a preset, or --scenario with "
+      "a [model] that has the run's hf_config",
+      example_for(compared.logged));
 }
 
 }  // namespace fomoe::step_profiles

@@ -136,3 +136,18 @@ TEST_CASE("profiles of the first version are read, and others written with the s
   CHECK(first.find("\"schema\": \"fomoe.step-profile/1\"") != std::string::npos);
   CHECK(scenario::parse_step_profile(first, "p.json").points[0].timed_sequences() == 2);
 }
+
+TEST_CASE("a profile that an earlier version imported says what it assumed, and can be corrected") {
+  const Folder folder;
+  auto profile = profile_of_log(accumulating(), "torchtitan", "");
+  profile.points[0].micro_batch_sequences = 16;  // a GPU's share of the batch
+  profile.points[0].sequences_per_gpu.reset();
+  write_all(folder / "p.json", scenario::step_profile_json(profile));
+  const auto said = [&](const std::string& more) {
+    const Ran ran = run_in(folder.path(), "fomoe cost" + simulate(folder / "p.json", "256", more));
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return ran.out;
+  };
+  CHECK(said("").find("as earlier versions assumed; import the log again") != std::string::npos);
+  CHECK(said("--set compute.micro_batch_sequences=2").find("the log has 16") != std::string::npos);
+}
