@@ -41,11 +41,23 @@ void state_profile(const Scenario& scenario, const ProfiledCompute& compute, con
   const SiteGpus& gpus = scenario.gpus;
   const bool together = executed_together(profile);
   provenance = step_provenance(profile, step.profiled.extrapolated);
-  const bool sums = step.profiled.accumulation_s > 0 && sequences / gpus.count > step.micro_batch_sequences;
+  const bool sums = step.profiled.accumulation_s > 0 && sequences / gpus.count > step.profiled.sequences;
   if (sums)
     provenance.push_back(
         {"sums over micro-batches", provenance.front().origin,
          "the time to add a micro-batch's gradients to those of the step, from the profile"});
+  const std::int64_t timed = step.profiled.timed_micro_batch, wanted = compute.micro_batch_sequences;
+  if (timed != wanted) {
+    provenance.push_back(
+        {"micro-batch", Origin::assumed,
+         std::to_string(wanted) + " sequences, from compute.micro_batch_sequences; the log " +
+             (timed > 0 ? "has " + std::to_string(timed) : std::string("does not state it")) +
+             ", and the step time stays that of the log"});
+  } else if (timed == 0) {
+    provenance.push_back(
+        {"micro-batch", Origin::assumed,
+         "not known, because the log does not state it; give compute.micro_batch_sequences"});
+  }
   if (together && gpus.count != profile.origin->gpus) {
     provenance.push_back({"communication inside a site", Origin::assumed,
                           "as among the " + std::to_string(profile.origin->gpus) +

@@ -29,7 +29,6 @@ SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& c
     step.from = SiteStep::From::profiled;
     step.profiled =
         estimate_step(profile, micro_batch_sequences, local_experts(site), site.strategy.skip_token);
-    step.micro_batch_sequences = static_cast<double>(micro_batch_sequences);
     step.adds_communication = !together;
     if (recomputes(profile)) step.repeated = 0;
     if (!together)
@@ -57,7 +56,7 @@ StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const Sit
     case SiteStep::From::profiled: {
       const StepSample& timed = step.profiled.micro_batch;
       const auto gradients_s = [&](double accumulation_s) {
-        return profiled_gradients_s(load.sequences / load.gpus, step.micro_batch_sequences,
+        return profiled_gradients_s(load.sequences / load.gpus, step.profiled.sequences,
                                     profiled_micro_batch_s(timed.forward_s, timed.backward_s, step.repeated),
                                     accumulation_s);
       };

@@ -17,7 +17,6 @@ struct SiteStep {
   /// Of the number of experts that the site holds. The optimiser's time is that of one GPU with the whole
   /// replica.
   StepEstimate profiled;
-  double micro_batch_sequences = 1;  // of the profile
   /// Number of GPUs among which the optimiser's time of a profile is divided: 1 if several GPUs executed the
   /// timed steps together. The sharding of fsdp among all GPUs of a site is not included (sharded_degrees).
   double optimizer_division = 1;

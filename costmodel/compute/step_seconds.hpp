@@ -30,12 +30,13 @@ inline double assumed_gradients_s(double flops_per_token, double tokens, double 
 /// Time of forward and backward passes from the profile of one GPU. Each replica processes its part of the
 /// local batch as a sequence of micro-batches. A smaller last micro-batch takes a proportional part of the
 /// time. Tensor and pipeline parallelism are assumed to divide a micro-batch's time evenly. `sequences` is
-/// therefore the number of the site's sequences ÷ the number of its GPUs. With more than one micro-batch, the
-/// gradients of each are added to those of the step, which takes `accumulation_s`.
-inline double profiled_gradients_s(double sequences, double micro_batch_sequences, double micro_batch_s,
+/// therefore the number of the site's sequences ÷ the number of its GPUs. `timed_sequences` is the same of
+/// the timed steps: a micro-batch, or the whole step of a log, which takes `timed_s`. With more than one
+/// micro-batch, the gradients of each are added to those of the step, which takes `accumulation_s`.
+inline double profiled_gradients_s(double sequences, double timed_sequences, double timed_s,
                                    double accumulation_s) {
-  const double micro_batches = sequences / micro_batch_sequences;
-  return micro_batches * (micro_batch_s + (micro_batches > 1 ? accumulation_s : 0));
+  const double times = sequences / timed_sequences;
+  return times * (timed_s + (times > 1 ? accumulation_s : 0));
 }
 
 /// Time of the forward and backward passes of one micro-batch. `repeated` is the share of the forward pass

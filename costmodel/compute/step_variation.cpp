@@ -66,12 +66,11 @@ std::vector<double> sample_factors(const Scenario& scenario) {
 
 const ProfilePoint& sampled_point(const Scenario& scenario) {
   const auto& profiled = std::get<ProfiledCompute>(scenario.compute);
-  const ProfilePoint* best = nullptr;
-  for (const ProfilePoint& point : profiled.profile.points) {
-    const bool same_batch = point.micro_batch_sequences == profiled.micro_batch_sequences;
-    if (best == nullptr || (same_batch && point.local_experts == local_experts(scenario))) best = &point;
+  for (const ProfilePoint* point :
+       points_of(profiled.profile, profiled.micro_batch_sequences, scenario.strategy.skip_token)) {
+    if (point->local_experts == local_experts(scenario)) return *point;
   }
-  return *best;
+  return profiled.profile.points.front();
 }
 
 std::vector<double> step_totals_s(const ProfilePoint& point) {

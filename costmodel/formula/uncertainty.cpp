@@ -50,9 +50,10 @@ void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario
       {"measured step time", "s", low_s, high_s, answer_s + compute_change_s(scenario, low_s / used_s),
        answer_s + compute_change_s(scenario, high_s / used_s), "closed-form",
        std::string(drawn ? "the mean of " : "the median of ") + std::to_string(point.samples.size()) +
-           (is_composed(slowest) ? " steps of one micro-batch, each composed of a step of either "
-                                   "depth"
-                                 : " measured steps of one micro-batch") +
+           (is_composed(slowest)      ? " steps of one micro-batch, each composed of a step of either "
+                                        "depth"
+            : point.sequences_per_gpu ? " measured steps"
+                                      : " measured steps of one micro-batch") +
            (drawn ? ", by Student's t" : ", by ranks")});
 }
 

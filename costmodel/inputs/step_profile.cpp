@@ -92,6 +92,10 @@ std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapo
                           " GPUs has an equal share of the step's sequences; the time includes the "
                           "communication among them"});
   }
+  if (!origin.file.empty() && !profile.points.empty() && !profile.points.front().sequences_per_gpu) {
+    stated.push_back({"micro-batch", Origin::assumed,
+                      "a GPU's share of the batch, as earlier versions assumed; import the log again"});
+  }
   if (recomputes(profile)) {
     stated.push_back({"recomputation", how,
                       "the timed steps include " + std::string(to_string(origin.recomputation)) +
@@ -126,13 +130,33 @@ StepSample median_step(const ProfilePoint& point) {
   return middle;
 }
 
+std::vector<const ProfilePoint*> points_of(const StepProfile& profile, std::int64_t micro_batch_sequences,
+                                           bool skip_token) {
+  const bool imported = profile.origin && !profile.origin->file.empty();
+  std::vector<const ProfilePoint*> same, logged;
+  for (const ProfilePoint& point : profile.points) {
+    if (point.skip_token != skip_token) continue;
+    if (point.micro_batch_sequences == micro_batch_sequences) same.push_back(&point);
+    if (imported) logged.push_back(&point);
+  }
+  if (same.empty()) same = logged;
+  double most = 0;
+  for (const ProfilePoint* point : same) most = std::max(most, point->timed_sequences());
+  std::erase_if(same, [&](const ProfilePoint* point) { return point->timed_sequences() != most; });
+  return same;
+}
+
+std::int64_t usual_micro_batch(const StepProfile& profile) {
+  const ProfilePoint* most = nullptr;
+  for (const ProfilePoint& point : profile.points) {
+    if (most == nullptr || point.timed_sequences() > most->timed_sequences()) most = &point;
+  }
+  return most == nullptr ? 0 : most->micro_batch_sequences;
+}
+
 StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
                            std::int64_t local_experts, bool skip_token) {
-  std::vector<const ProfilePoint*> points;
-  for (const ProfilePoint& point : profile.points) {
-    if (point.micro_batch_sequences == micro_batch_sequences && point.skip_token == skip_token)
-      points.push_back(&point);
-  }
+  std::vector<const ProfilePoint*> points = points_of(profile, micro_batch_sequences, skip_token);
   if (points.empty()) {
     throw InputError(
         "compute.profile",
@@ -146,9 +170,12 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
             [](const ProfilePoint* a, const ProfilePoint* b) { return a->local_experts < b->local_experts; });
   const auto exact = std::find_if(points.begin(), points.end(),
                                   [&](const ProfilePoint* p) { return p->local_experts == local_experts; });
-  if (exact != points.end()) return {median_step(**exact), false, (*exact)->accumulation_s.value_or(0)};
-  if (points.size() == 1)
-    return {median_step(*points.front()), true, points.front()->accumulation_s.value_or(0)};
+  const auto of = [](const ProfilePoint& point, bool extrapolated) -> StepEstimate {
+    return {median_step(point), extrapolated, point.accumulation_s.value_or(0), point.timed_sequences(),
+            point.micro_batch_sequences};
+  };
+  if (exact != points.end()) return of(**exact, false);
+  if (points.size() == 1) return of(*points.front(), true);
 
   // The segment that contains the wanted count, or the nearest one.
   std::size_t upper = 1;
@@ -161,7 +188,9 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
   return {{lerp_clamped(a.forward_s, b.forward_s, share), lerp_clamped(a.backward_s, b.backward_s, share),
            lerp_clamped(a.optimizer_s, b.optimizer_s, share)},
           share < 0 || share > 1,
-          lerp_clamped(low.accumulation_s.value_or(0), high.accumulation_s.value_or(0), share)};
+          lerp_clamped(low.accumulation_s.value_or(0), high.accumulation_s.value_or(0), share),
+          low.timed_sequences(),
+          low.micro_batch_sequences};
 }
 
 }  // namespace fomoe::costmodel

@@ -20,9 +20,18 @@ struct StepSample {
   double optimizer_s = 0;
 };
 
+/// What a log's figure of peak memory counts: bytes that the allocator had handed out, or that it had
+/// reserved.
+enum class MemoryCounter { allocated, reserved };
+constexpr auto enum_names(MemoryCounter) {
+  return std::to_array<EnumName<MemoryCounter>>(
+      {{MemoryCounter::allocated, "allocated"}, {MemoryCounter::reserved, "reserved"}});
+}
+
 /// All samples taken at one setting, without warm-up steps.
 struct ProfilePoint {
-  std::int64_t micro_batch_sequences = 0;
+  std::int64_t micro_batch_sequences =
+      0;                           // of one forward and backward pass; 0: a log that does not state it
   std::int64_t local_experts = 0;  // N_le, experts per layer on the device
   bool skip_token = false;         // the router scores all N_e experts and skips the absent ones
   std::int64_t peak_memory_bytes = 0;
@@ -34,6 +43,18 @@ struct ProfilePoint {
   /// in which threads wanted a core and had none, because of other programs or of a CPU quota. Empty:
   /// unknown.
   std::optional<double> cpu_share = std::nullopt, waited_share = std::nullopt;
+  /// One GPU's share of the sequences whose time the samples are. It is a fraction if GPUs share sequences
+  /// (tensor, pipeline and context parallelism). Empty: micro_batch_sequences, as `fomoe-train profile` times
+  /// them.
+  std::optional<double> sequences_per_gpu = std::nullopt;
+  /// Micro-batches of one replica in a sample (gradient accumulation); 0: not known.
+  std::int64_t micro_batches = 0;
+  MemoryCounter memory_counter = MemoryCounter::allocated;  // of peak_memory_bytes
+
+  /// One GPU's share of the sequences of a sample.
+  [[nodiscard]] double timed_sequences() const {
+    return sequences_per_gpu.value_or(static_cast<double>(micro_batch_sequences));
+  }
 };
 
 /// Whether the point's threads waited for cores so long that its times are not those of the model: a thread
@@ -61,6 +82,8 @@ struct ProfileOrigin {
   /// GPUs that executed the step together; a point's sequences are one GPU's share. With more than one GPU,
   /// the times include the communication among them.
   std::int64_t gpus = 1;
+  /// Parallel degrees of the run; GPUs ÷ their product is the number of its replicas.
+  std::int64_t tensor_parallel = 1, pipeline_parallel = 1, context_parallel = 1;
   Recomputation recomputation = Recomputation::none;
   /// Only whole steps were timed: a third of the time counts as forward, the rest as backward, and the
   /// optimiser has none of its own.
@@ -134,15 +157,25 @@ inline bool recomputes(const StepProfile& profile) {
 /// A step as long as the median step, divided into its three parts in proportion to their medians.
 StepSample median_step(const ProfilePoint& point);
 
+/// Points of the steps with this micro-batch. Steps of a log serve any micro-batch, since a scenario may
+/// correct what the log says or does not say of it; among several batch sizes of a log, those of the largest
+/// are taken. Empty if `fomoe-train profile` did not time this micro-batch.
+std::vector<const ProfilePoint*> points_of(const StepProfile& profile, std::int64_t micro_batch_sequences,
+                                           bool skip_token);
+/// The micro-batch of the point with the most sequences: the default of compute.micro_batch_sequences.
+std::int64_t usual_micro_batch(const StepProfile& profile);
+
 struct StepEstimate {
-  StepSample micro_batch;     // forward and backward of one micro-batch; optimizer_s once per step
-  bool extrapolated = false;  // local_experts is outside the measured range
-  double accumulation_s = 0;  // see ProfilePoint; 0 if it was not measured
+  StepSample micro_batch;              // forward and backward of `sequences`; optimizer_s once per step
+  bool extrapolated = false;           // local_experts is outside the measured range
+  double accumulation_s = 0;           // see ProfilePoint; 0 if it was not measured
+  double sequences = 1;                // one GPU's share of the sequences that `micro_batch` takes
+  std::int64_t timed_micro_batch = 0;  // micro-batch of the timed steps; 0: not known
 };
 
 /// Step time of a micro-batch of `micro_batch_sequences` with `local_experts` experts per layer: linear
 /// between the measured expert counts, and along the nearest segment outside them. Throws
-/// InputError("compute.profile") if the profile has no point with that micro-batch and skip_token.
+/// InputError("compute.profile") if the profile has no such points (points_of()).
 StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
                            std::int64_t local_experts, bool skip_token);
 

@@ -23,6 +23,29 @@ namespace po = boost::program_options;
 
 namespace {
 
+/// Peak memory that the log of the profile's steps states.
+struct LoggedPeak {
+  double bytes = 0;
+  costmodel::MemoryCounter counter = costmodel::MemoryCounter::allocated;
+  std::string log;
+};
+
+std::optional<LoggedPeak> logged_peak(const costmodel::Scenario& scenario) {
+  const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
+  if (profiled == nullptr || !profiled->profile.origin || profiled->profile.origin->file.empty())
+    return std::nullopt;
+  const costmodel::ProfileOrigin& origin = *profiled->profile.origin;
+  for (const costmodel::ProfilePoint* point : costmodel::points_of(
+           profiled->profile, profiled->micro_batch_sequences, scenario.strategy.skip_token)) {
+    if (point->peak_memory_bytes > 0)
+      return LoggedPeak{static_cast<double>(point->peak_memory_bytes), point->memory_counter,
+                        fmt::format("{} ({} GPUs; tensor, pipeline and context parallelism {}, {} and {})",
+                                    origin.file, origin.gpus, origin.tensor_parallel,
+                                    origin.pipeline_parallel, origin.context_parallel)};
+  }
+  return std::nullopt;
+}
+
 struct Cost {
   costmodel::ParameterCounts parameters;
   std::int64_t active_parameters = 0;
@@ -39,6 +62,7 @@ struct Cost {
   bool paper_accounting = false;
   std::vector<Provenance> provenance;
   std::string site;  // the fullest site, if sites differ
+  std::optional<LoggedPeak> logged;
 };
 
 std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario,
@@ -99,6 +123,7 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.need = counts.at(site).need_of_gpu;
   cost.activation_bytes_per_sequence = costmodel::memory_per_gpu(model, load, 1).activations;
   cost.host_bytes = costmodel::host_bytes_per_site(model, load);
+  cost.logged = logged_peak(scenario);
   cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(model, load);
   const costmodel::ComputeTimes times = costmodel::site_compute_times(scenario, site);
   cost.intra_site = times.intra_site;
@@ -108,6 +133,10 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.provenance = provenance_of(scenario, counts.at(site), paper_accounting);
   // The origins of the times of communication inside a site. A site with one GPU has no such communication,
   // but what was guessed about the model matters in any case.
+  if (cost.logged)
+    cost.provenance.push_back({"memory according to the log", Origin::measured,
+                               fmt::format("peak of the bytes that were {} on the fullest GPU of {}",
+                                           costmodel::to_string(cost.logged->counter), cost.logged->log)});
   const std::vector<Provenance>& origins = scenario.gpus.count > 1 ? times.provenance : scenario.catalogue;
   cost.provenance.insert(cost.provenance.end(), origins.begin(), origins.end());
   return cost;
@@ -176,6 +205,10 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario,
       {"provenance", scenario::to_json(cost.provenance)},
       {"scenario", scenario::to_json(of_all_sites)}};
   if (!cost.site.empty()) document["site"] = cost.site;
+  if (cost.logged)
+    document["logged_memory"] = {{"bytes_per_gpu", cost.logged->bytes},
+                                 {"counter", costmodel::to_string(cost.logged->counter)},
+                                 {"log", cost.logged->log}};
   if (cost.largest_micro_batch) document["largest_micro_batch_sequences"] = *cost.largest_micro_batch;
   return scenario::to_text(document);
 }
@@ -224,6 +257,9 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                               human_bytes(cost.memory_per_gpu.buffers + cost.memory_per_gpu.workspaces)},
                              {"reserved by the allocator", range(cost.need.reserved)},
                              {"outside the allocator", range(cost.need.outside)}});
+  if (cost.logged)
+    rows.push_back({fmt::format("{} according to the log", costmodel::to_string(cost.logged->counter)),
+                    human_bytes(cost.logged->bytes)});
   const std::vector<Row> more = {{"host memory per site", human_bytes(cost.host_bytes)},
                                  {"sent per site per round", human_bytes(cost.sent.total())},
                                  {"  dense", human_bytes(cost.sent.dense)},

@@ -5,6 +5,7 @@
 #include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/step_profiles/import.hpp"
+#include "experiments/step_profiles/logs/log_text.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/parse_number.hpp"
 
@@ -41,10 +42,10 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
   }
   costmodel::ModelShape model;
   if (values.count("scenario")) {
-    scenario::ReadOptions how;
-    how.compute_required = false;  // the scenario may name the profile that this command is about to write
-    if (values.count("set")) how.overrides = values["set"].as<std::vector<std::string>>();
-    model = scenario::read_scenario(values["scenario"].as<std::string>(), how).model;
+    // Nothing but the model: the scenario may name the profile that this command is about to write.
+    std::vector<std::string> overrides;
+    if (values.count("set")) overrides = values["set"].as<std::vector<std::string>>();
+    model = scenario::read_model_of(values["scenario"].as<std::string>(), overrides);
   } else {
     if (values.count("set"))
       throw UsageError(
@@ -71,6 +72,10 @@ step_profiles::RunFacts facts_of(const po::variables_map& values) {
     facts.sequences_per_step =
         count_of("sequences-per-step", values["sequences-per-step"].as<std::string>(), 1, "64");
   }
+  if (values.count("micro-batch-sequences")) {
+    facts.micro_batch_sequences =
+        count_of("micro-batch-sequences", values["micro-batch-sequences"].as<std::string>(), 1, "1");
+  }
   facts.local_experts = facts.model.experts;
   if (values.count("local-experts")) {
     facts.local_experts = count_of("local-experts", values["local-experts"].as<std::string>(), 0, "4");
@@ -82,7 +87,7 @@ step_profiles::RunFacts facts_of(const po::variables_map& values) {
     }
   }
   facts.skip_token = values["skip-token"].as<bool>();
-  facts.warmup = count_of("warmup", values["warmup"].as<std::string>(), 0, "3");
+  if (values.count("warmup")) facts.warmup = count_of("warmup", values["warmup"].as<std::string>(), 0, "3");
   facts.device_kind = choice("--device-kind", values["device-kind"].as<std::string>(), kDeviceKinds);
   if (values.count("device")) facts.device_name = values["device"].as<std::string>();
   if (values.count("dtype")) facts.dtype = choice("--dtype", values["dtype"].as<std::string>(), kDtypes);
@@ -100,24 +105,73 @@ void refuse_missing(const std::vector<step_profiles::MissingFact>& missing) {
   if (!text.empty()) throw UsageError(text);
 }
 
+/// {"step_s", "run-1 - timing/step_time"} of --column 'step_s=run-1 - timing/step_time'.
+step_profiles::Columns columns_of(const po::variables_map& values, const std::string& format) {
+  step_profiles::Columns columns;
+  if (!values.count("column")) return columns;
+  if (format != "csv")
+    throw UsageError(
+        fmt::format("--column: got this option with --from {}; expected it with --from csv only; for "
+                    "example --from csv",
+                    format));
+  for (const std::string& text : values["column"].as<std::vector<std::string>>()) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals + 1 == text.size())
+      throw UsageError(
+          fmt::format("--column: got \"{}\"; expected a quantity, = and the name of a column; for example "
+                      "--column step_s=Value",
+                      text));
+    columns[choice("--column", text.substr(0, equals), step_profiles::csv_quantities())] =
+        text.substr(equals + 1);
+  }
+  return columns;
+}
+
+/// What follows the log and its format in the command, for a command that reads the same times as CSV, whose
+/// rows state no facts about the run.
+std::string rest_for_csv(const Arguments& arguments, const po::variables_map& values,
+                         const std::string& path) {
+  std::string rest;
+  bool log_seen = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--from" || argument == "--run") {
+      ++i;
+    } else if (argument == path && !log_seen) {
+      log_seen = true;
+    } else if (!argument.starts_with("--from=") && !argument.starts_with("--run=")) {
+      rest += ' ' + step_profiles::shell_word(argument);
+    }
+  }
+  for (const auto& [option, example] :
+       {std::pair{"gpus", "8"}, std::pair{"sequences-per-step", "64"}, std::pair{"dtype", "bf16"},
+        std::pair{"device", "\"NVIDIA H100 80GB HBM3\""}}) {
+    if (!values.count(option)) rest += fmt::format(" --{} {}", option, example);
+  }
+  return rest;
+}
+
 po::options_description described() {
   po::options_description options("Options");
   // clang-format off
   options.add_options()
-    ("from", po::value<std::string>()->value_name("FORMAT"), "format of the log: torchtitan, megatron, nanotron, kineto or csv; required")
+    ("from", po::value<std::string>()->value_name("FORMAT"), "format of the log: torchtitan, megatron, nemo, nanotron, maxtext, olmo-core, kineto or csv; required")
+    ("run", po::value<std::string>()->value_name("N"), "number of the run, if the log has several: files that jobs append to, and restarted jobs")
+    ("column", po::value<std::vector<std::string>>()->value_name("QUANTITY=NAME"), "for csv: the column of the file that has step_s, step_ms, tokens_per_s_per_gpu, tokens_per_s, forward_s, backward_s, optimizer_s, sequences or local_experts; may be given several times")
     ("model", po::value<std::string>()->value_name("NAME"), "the trained model, if it is a preset (`fomoe list models`)")
     ("scenario", po::value<std::string>()->value_name("S.toml"), "the trained model, as the model of this scenario")
-    ("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "override a key of that scenario")
+    ("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "override a key of that scenario's [model]")
     ("sequence-length", po::value<std::string>()->value_name("N"), "number of tokens in a sequence (default: the number in the log, or else the model's)")
     ("gpus", po::value<std::string>()->value_name("N"), "number of GPUs that compute a step together (default: the number in the log)")
     ("sequences-per-step", po::value<std::string>()->value_name("N"), "number of sequences in an optimiser step, over all GPUs (default: the number in the log)")
+    ("micro-batch-sequences", po::value<std::string>()->value_name("N"), "number of sequences in one forward and backward pass of a replica (default: the number in the log)")
     ("recomputation", po::value<std::string>()->value_name("KIND"), "activation checkpointing of the run: none, selective or full (default: what the log states)")
     ("dtype", po::value<std::string>()->value_name("NAME"), "number format of the matrix products: bf16, fp16, fp8, tf32 or fp32")
     ("device", po::value<std::string>()->value_name("NAME"), "name of the device (default: the name in the log)")
     ("device-kind", po::value<std::string>()->default_value("cuda")->value_name("KIND"), "kind of device: cuda, rocm, tpu or cpu")
     ("local-experts", po::value<std::string>()->value_name("N"), "number of experts held in each layer (default: all)")
     ("skip-token", po::bool_switch(), "tokens skipped the experts that were not held")
-    ("warmup", po::value<std::string>()->default_value("3")->value_name("N"), "number of first optimiser steps to skip for each batch size and expert count")
+    ("warmup", po::value<std::string>()->value_name("N"), "number of first optimiser steps to skip for each batch size and expert count (default: 3, and 0 for a log that begins later in the run and has no more steps)")
     ("versions", po::value<std::string>()->default_value("not stated")->value_name("TEXT"), "versions of libraries and driver, as free text")
     ("measured-at", po::value<std::string>()->default_value("not stated")->value_name("TIME"), "time of the measurement, UTC, ISO 8601")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "file for the step profile, or - for stdout; required");
@@ -144,7 +198,10 @@ void run_profile_import(const Arguments& arguments) {
       {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 --sequences-per-step 64 "
        "--dtype bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
        "fomoe profile import trace.json --from kineto --scenario experiments/scenarios/two-sites.toml "
-       "--gpus 1 --sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
+       "--gpus 1 --sequences-per-step 8 --dtype bf16 --output trace-profile.json",
+       "fomoe profile import wandb.csv --from csv --column 'step_s=run-1 - timing/step_time' --model medium "
+       "--gpus 8 --sequences-per-step 64 --dtype bf16 --device \"NVIDIA H100 80GB HBM3\" --output "
+       "run-1.json"}};
   const auto values = parse(arguments, help, described(), "log");
   if (!values) return;
   const std::string from =
@@ -155,9 +212,14 @@ void run_profile_import(const Arguments& arguments) {
   for (const step_profiles::LogFormat& format : step_profiles::log_formats()) {
     if (format.name != from) continue;
     const step_profiles::RunFacts facts = facts_of(*values);
-    const step_profiles::Log log = step_profiles::read_log(format, path);
+    const std::vector<step_profiles::Log> runs = step_profiles::read_runs(
+        format, path, columns_of(*values, from), rest_for_csv(arguments, *values, path));
+    std::optional<std::int64_t> number;
+    if (values->count("run")) number = count_of("run", (*values)["run"].as<std::string>(), 1, "1");
+    const step_profiles::Log& log = step_profiles::chosen_run(runs, path, number);
     refuse_missing(step_profiles::missing_facts(log, facts));
-    costmodel::StepProfile profile = import_profile(format, path, log, facts);
+    auto [profile, notes] = import_profile(format, path, log, facts);
+    for (const std::string& note : notes) message("note: " + note);
     profile.source = "fomoe profile import";
     for (const std::string& argument : arguments) profile.source += ' ' + argument;
     output.write(scenario::step_profile_json(profile));

@@ -14,6 +14,9 @@ namespace {
 
 constexpr JsonKind kProfile = {"fomoe.step-profile/1", "profile", "a step profile",
                                "a file that `fomoe-train profile` wrote"};
+/// Version 2 has a GPU's share of the sequences beside the micro-batch, for steps of several micro-batches.
+constexpr JsonKind kWithShares = {"fomoe.step-profile/2", "profile", "a step profile",
+                                  "a file that `fomoe profile import` wrote"};
 
 const std::vector<std::string>& profile_keys() {
   static const std::vector<std::string> keys = {
@@ -23,9 +26,10 @@ const std::vector<std::string>& profile_keys() {
 }
 
 costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) {
-  const JsonObject reader(path, kProfile, "origin", json,
-                          {"kind", "file", "sha256", "lines", "warmup_dropped", "gpus", "whole_steps",
-                           "recomputation", "composed", "scaled"});
+  const JsonObject reader(
+      path, kProfile, "origin", json,
+      {"kind", "file", "sha256", "lines", "warmup_dropped", "gpus", "tensor_parallel", "pipeline_parallel",
+       "context_parallel", "whole_steps", "recomputation", "composed", "scaled"});
   costmodel::ProfileOrigin origin;
   origin.kind = reader.text("kind");
   origin.file = reader.text("file");
@@ -33,6 +37,9 @@ costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) 
   origin.lines = reader.text("lines");
   origin.warmup_dropped = reader.count("warmup_dropped", 0);
   origin.gpus = reader.count("gpus", 1);
+  if (reader.has("tensor_parallel")) origin.tensor_parallel = reader.count("tensor_parallel", 1);
+  if (reader.has("pipeline_parallel")) origin.pipeline_parallel = reader.count("pipeline_parallel", 1);
+  if (reader.has("context_parallel")) origin.context_parallel = reader.count("context_parallel", 1);
   origin.whole_steps = reader.boolean("whole_steps");
   origin.recomputation = costmodel::Recomputation::unstated;
   if (reader.has("recomputation")) {
@@ -49,16 +56,20 @@ costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) 
 }
 
 Json origin_json(const costmodel::ProfileOrigin& origin) {
-  return {{"kind", origin.kind},
-          {"file", origin.file},
-          {"sha256", origin.sha256},
-          {"lines", origin.lines},
-          {"warmup_dropped", origin.warmup_dropped},
-          {"gpus", origin.gpus},
-          {"whole_steps", origin.whole_steps},
-          {"recomputation", to_string(origin.recomputation)},
-          {"composed", origin.composed},
-          {"scaled", origin.scaled}};
+  Json json = {{"kind", origin.kind},
+               {"file", origin.file},
+               {"sha256", origin.sha256},
+               {"lines", origin.lines},
+               {"warmup_dropped", origin.warmup_dropped},
+               {"gpus", origin.gpus},
+               {"whole_steps", origin.whole_steps},
+               {"recomputation", to_string(origin.recomputation)},
+               {"composed", origin.composed},
+               {"scaled", origin.scaled}};
+  if (origin.tensor_parallel > 1) json["tensor_parallel"] = origin.tensor_parallel;
+  if (origin.pipeline_parallel > 1) json["pipeline_parallel"] = origin.pipeline_parallel;
+  if (origin.context_parallel > 1) json["context_parallel"] = origin.context_parallel;
+  return json;
 }
 
 costmodel::Superseded read_superseded(const std::string& path, const Json& json) {
@@ -93,9 +104,24 @@ Json synchronisation_json(const costmodel::SynchronisationTimes& times) {
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
   const JsonObject reader(path, kProfile, where, json,
                           {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes",
-                           "samples", "accumulation_s", "cpu_share", "waited_share"});
+                           "samples", "accumulation_s", "cpu_share", "waited_share", "sequences_per_gpu",
+                           "micro_batches", "memory_counter"});
   costmodel::ProfilePoint point;
-  point.micro_batch_sequences = reader.count("micro_batch_sequences", 1);
+  if (reader.has("sequences_per_gpu")) {
+    const double share = reader.number("sequences_per_gpu", "a GPU's share of the sequences, above 0");
+    if (share == 0) reader.refuse("sequences_per_gpu", "0", "a GPU's share of the sequences, above 0");
+    point.sequences_per_gpu = share;
+  }
+  point.micro_batch_sequences = reader.count("micro_batch_sequences", point.sequences_per_gpu ? 0 : 1);
+  if (reader.has("micro_batches")) point.micro_batches = reader.count("micro_batches", 0);
+  if (reader.has("memory_counter")) {
+    const std::string counter = reader.text("memory_counter");
+    const auto known = costmodel::enum_of<costmodel::MemoryCounter>(counter);
+    if (!known)
+      reader.refuse("memory_counter", '"' + counter + '"',
+                    "one of " + joined(costmodel::all_names<costmodel::MemoryCounter>()));
+    point.memory_counter = *known;
+  }
   point.local_experts = reader.count("local_experts", 0);
   point.skip_token = reader.boolean("skip_token");
   point.peak_memory_bytes = reader.count("peak_memory_bytes", 0);
@@ -140,7 +166,7 @@ costmodel::StepProfile profile_of(const std::string& path, const Json& json) {
 }  // namespace
 
 costmodel::StepProfile read_step_profile(const std::string& path) {
-  return profile_of(path, read_json_file(path, kProfile));
+  return profile_of(path, read_any_json(path, {&kProfile, &kWithShares}));
 }
 
 costmodel::StepProfile parse_step_profile(const std::string& text, const std::string& name) {
@@ -149,6 +175,7 @@ costmodel::StepProfile parse_step_profile(const std::string& text, const std::st
 
 std::string step_profile_json(const costmodel::StepProfile& profile) {
   Json points = Json::array();
+  bool with_shares = false;  // programs that know only version 1 still read what has none
   for (const costmodel::ProfilePoint& point : profile.points) {
     Json samples = Json::array();
     for (const costmodel::StepSample& sample : point.samples) {
@@ -164,8 +191,13 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
     if (point.accumulation_s) points.back()["accumulation_s"] = *point.accumulation_s;
     if (point.cpu_share) points.back()["cpu_share"] = *point.cpu_share;
     if (point.waited_share) points.back()["waited_share"] = *point.waited_share;
+    if (point.sequences_per_gpu) points.back()["sequences_per_gpu"] = *point.sequences_per_gpu;
+    if (point.micro_batches > 0) points.back()["micro_batches"] = point.micro_batches;
+    if (point.memory_counter != costmodel::MemoryCounter::allocated)
+      points.back()["memory_counter"] = to_string(point.memory_counter);
+    with_shares = with_shares || point.sequences_per_gpu;
   }
-  Json document = {{"schema", kProfile.schema},
+  Json document = {{"schema", with_shares ? kWithShares.schema : kProfile.schema},
                    {"model", exact_shape_json(profile.model)},
                    {"device_kind", profile.device_kind},
                    {"device_name", profile.device_name},

@@ -1,5 +1,5 @@
-// Reads and writes step profiles as JSON, schema "fomoe.step-profile/1". The keys are the field names of
-// StepProfile.
+// Reads and writes step profiles as JSON, schema "fomoe.step-profile/1", or "/2" with shares of
+// sequences (imported from logs of whole steps). The keys are the field names of StepProfile.
 #pragma once
 #include <string>
 

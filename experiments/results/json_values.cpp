@@ -16,10 +16,12 @@ namespace {
 
 Json compute_kind_json(const costmodel::ComputeSpec& compute) {
   if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&compute)) {
-    return {{"profile", profiled->profile.source},
-            {"device_name", profiled->profile.device_name},
-            {"measured_at", profiled->profile.measured_at},
-            {"micro_batch_sequences", profiled->micro_batch_sequences}};
+    Json json = {{"profile", profiled->profile.source},
+                 {"device_name", profiled->profile.device_name},
+                 {"measured_at", profiled->profile.measured_at}};
+    // A log may not state it.
+    if (profiled->micro_batch_sequences > 0) json["micro_batch_sequences"] = profiled->micro_batch_sequences;
+    return json;
   }
   if (const auto* given = std::get_if<costmodel::GivenStepTime>(&compute))
     return {{"step_time_s", given->seconds}};

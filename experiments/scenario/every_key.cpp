@@ -72,18 +72,19 @@ void Mistakes::throw_if_any() const {
   throw FileError(text);
 }
 
+void check_keys_of(const Document& document, std::string_view table, Mistakes& mistakes) {
+  const toml::table* found = nullptr;
+  if (mistakes.collect([&] { found = table.empty() ? &document.root() : find_table(document, table); }) &&
+      found != nullptr)
+    check_keys(document, scenario_keys(), table, *found, mistakes);
+}
+
 void check_every_key(const Document& document, Mistakes& mistakes) {
   mistakes.collect([&] { refuse_unknown_tables(document, scenario_keys(), {"site", "path"}); });
   std::set<std::string_view> tables;
   for (const Key& key : scenario_keys())
     if (key.table != "site" && key.table != "path") tables.insert(key.table);
-  for (const std::string_view name : tables) {
-    const toml::table* found = nullptr;
-    if (!mistakes.collect([&] { found = name.empty() ? &document.root() : find_table(document, name); }) ||
-        found == nullptr)
-      continue;
-    check_keys(document, scenario_keys(), name, *found, mistakes);
-  }
+  for (const std::string_view name : tables) check_keys_of(document, name, mistakes);
   for (const toml::table* site : find_tables(document, "site"))
     check_keys(document, own_site_keys(), "site", *site, mistakes);
   for (const toml::table* path : find_tables(document, "path"))

@@ -22,6 +22,8 @@ class Mistakes {
 };
 
 /// Checks the name and the value of every key that the scenario has, as if it were the only one.
+/// Checks the keys of one table.
+void check_keys_of(const Document& document, std::string_view table, Mistakes& mistakes);
 void check_every_key(const Document& document, Mistakes& mistakes);
 
 }  // namespace fomoe::scenario

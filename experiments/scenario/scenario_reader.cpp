@@ -76,4 +76,16 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   return scenario;
 }
 
+costmodel::ModelShape read_model_of(const std::string& path, const std::vector<std::string>& overrides) {
+  Document document = Document::read(path, "scenario", "experiments/scenarios/two-sites.toml");
+  for (const std::string& assignment : overrides) document.override_key(assignment);
+  displace_alternatives(document);
+  Mistakes mistakes;
+  check_keys_of(document, "model", mistakes);
+  mistakes.throw_if_any();
+  costmodel::Scenario scenario;
+  read_model(document, scenario);
+  return scenario.model;
+}
+
 }  // namespace fomoe::scenario

@@ -38,4 +38,7 @@ struct ReadOptions {
 /// and the platform file.
 costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& options = {});
 
+/// Reads and checks only [model] of the scenario file, with these overrides.
+costmodel::ModelShape read_model_of(const std::string& path, const std::vector<std::string>& overrides = {});
+
 }  // namespace fomoe::scenario

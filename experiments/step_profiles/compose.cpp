@@ -63,7 +63,8 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
   for (const ProfilePoint& point : deep.points) {
     const auto other = std::find_if(shallow.points.begin(), shallow.points.end(), [&](const ProfilePoint& p) {
       return p.micro_batch_sequences == point.micro_batch_sequences &&
-             p.local_experts == point.local_experts && p.skip_token == point.skip_token;
+             p.sequences_per_gpu == point.sequences_per_gpu && p.local_experts == point.local_experts &&
+             p.skip_token == point.skip_token && p.memory_counter == point.memory_counter;
     });
     if (other == shallow.points.end()) continue;
     const StepSample few = median_step(*other), many = median_step(point);
@@ -83,6 +84,9 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
                        point.skip_token,
                        std::llround(std::max(0.0, memory)),
                        {}};
+    whole.sequences_per_gpu = point.sequences_per_gpu;
+    whole.micro_batches = point.micro_batches;
+    whole.memory_counter = point.memory_counter;
     // One composed step from each pair of measured ones: their spread is that of both measurements, which the
     // extrapolation multiplies. A part that this makes negative is noise of a part that takes no time.
     for (std::size_t i = 0; i < std::min(other->samples.size(), point.samples.size()); ++i) {

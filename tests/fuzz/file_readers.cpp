@@ -47,7 +47,8 @@ void read_logs(const std::string& path) {
   const std::string text = whole_file(path).value();
   for (const step_profiles::LogFormat& format : step_profiles::log_formats()) {
     try {
-      const step_profiles::Log log = step_profiles::read_log(format, path);
+      const std::vector<step_profiles::Log> runs = step_profiles::read_runs(format, path, {}, "");
+      const step_profiles::Log& log = step_profiles::chosen_run(runs, path, 1);
       step_profiles::RunFacts facts;
       facts.model = two_sites().model;
       for (const step_profiles::MissingFact& missing : step_profiles::missing_facts(log, facts)) {

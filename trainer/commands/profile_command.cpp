@@ -116,7 +116,8 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     // has one.
     options.local_experts = {scenario.strategy.expert_overlap * scenario.model.experts / scenario.sites()};
     const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
-    if (profiled != nullptr) options.micro_batch_sequences = {profiled->micro_batch_sequences};
+    if (profiled != nullptr && profiled->micro_batch_sequences > 0)
+      options.micro_batch_sequences = {profiled->micro_batch_sequences};
     return;
   }
   const auto& name = given["model"].as<std::string>();

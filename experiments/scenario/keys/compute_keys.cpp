@@ -59,7 +59,8 @@ constexpr Key kComputeKeys[] = {
      "that `fomoe list profiles` prints",
      "\"../profiles/this-machine.json\""},
     {"micro_batch_sequences", Values(Kind::count, 1e9), "",
-     "the largest micro-batch in the profile; without a profile, memory does not include activations",
+     "the largest micro-batch in the profile, or that of its log; otherwise memory does not include "
+     "activations",
      "number of sequences in one forward and backward pass of one replica", "8", micro_batch, counts},
     {"step_time", Kind::duration, "",
      "the step time follows from profile, or from mfu or kernel_efficiency and a peak rate",

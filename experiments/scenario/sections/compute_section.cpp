@@ -27,9 +27,7 @@ costmodel::ProfiledCompute read_profiled(const Document& document, const TableRe
                  "a step profile, relative to the scenario file; `fomoe-train profile` writes one, and "
                  "--set compute.step_time=420ms replaces it");
   }
-  for (const costmodel::ProfilePoint& point : compute.profile.points) {
-    compute.micro_batch_sequences = std::max(compute.micro_batch_sequences, point.micro_batch_sequences);
-  }
+  compute.micro_batch_sequences = costmodel::usual_micro_batch(compute.profile);
   return compute;
 }
 

@@ -16,6 +16,7 @@ using costmodel::Stack;
 /// The framework that logs of a profile name, if its memory has a model.
 std::optional<Stack> stack_of(const costmodel::StepProfile* profile) {
   if (profile == nullptr || !profile->origin) return std::nullopt;
+  if (profile->origin->kind == "nemo") return Stack::megatron;  // NeMo trains with Megatron-LM
   return costmodel::enum_of<Stack>(profile->origin->kind);
 }
 

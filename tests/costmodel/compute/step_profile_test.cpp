@@ -50,6 +50,24 @@ TEST_CASE("a measured point returns its medians, points between are linear, and 
   CHECK_THROWS_AS(estimate_step(profile, 2, 8, true), InputError);
 }
 
+TEST_CASE("steps of a log: any micro-batch, the largest batch, and a GPU's share that may be a fraction") {
+  StepProfile profile = profile_of(tests::divisible_shape());
+  profile.points = {{1, 8, false, 0, {{1, 2, 0}}}, {1, 8, false, 0, {{2, 4, 0}}}};
+  profile.points[0].sequences_per_gpu = 0.375;
+  profile.points[1].sequences_per_gpu = 0.75;
+  profile.origin.emplace();
+  profile.origin->file = "train.log";
+  CHECK(usual_micro_batch(profile) == 1);
+  for (const std::int64_t micro_batch : {1, 4}) {
+    const StepEstimate step = estimate_step(profile, micro_batch, 8, false);
+    CHECK(step.micro_batch.forward_s == 2);
+    CHECK(step.sequences == 0.75);
+    CHECK(step.timed_micro_batch == 1);
+  }
+  // Twice the share takes twice as long, without sums over micro-batches that the log would not have had.
+  CHECK(profiled_gradients_s(1.5, 0.75, 6, 0) == 12);
+}
+
 TEST_CASE("the median step is that of whole steps, also where its parts vary against each other") {
   // Another program takes 10 s of each step, in either of its passes.
   ProfilePoint point{1, 8, false, 0, {{1, 12, 1}, {11, 2, 1}, {1, 12, 1}, {11, 2, 1}, {1, 12, 1}}};

@@ -68,6 +68,20 @@ TEST_CASE("the `fomoe` commands of the READMEs run, and their answers are the pr
            "  loss: 10.1384  grad_norm:  1.0041  memory: 49.66GiB(62.28%)  tps: 4,096  tflops: 237.22  mfu: "
            "23.99%\n";
   write_all(folder / "train.log", log);
+  std::string jobs;  // two runs that were appended to one file
+  for (const int gpus : {4, 8}) {
+    jobs +=
+        "[titan] - root - INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory\n"
+        "[titan] - root - INFO - Building 1-D device mesh with ['dp_shard'], [" +
+        std::to_string(gpus) +
+        "]\n[titan] - root - INFO - Trainer is initialized with local batch size 8, global batch size 64, "
+        "gradient "
+        "accumulation steps 1, sequence length 2048, total steps 9 (warmup 2)\n" +
+        log;
+  }
+  write_all(folder / "jobs.log", jobs);
+  write_all(folder / "wandb.csv",
+            "\"Step\",\"run-1 - timing/step_time\"\n0,12.2\n1,2.1\n2,2.1\n3,2.1\n4,2.1\n");
   std::filesystem::copy_file(source_dir() + "/experiments/validation/runs/ddp-near-small-k1.json",
                              folder / "measured.json");
   int ran_commands = 0, checked_answers = 0;

@@ -77,11 +77,12 @@ TEST_CASE("wrong profiles: the message has the key, its value and the expected o
   using J = nlohmann::json;
   CHECK(complaint([](J&) {}) == "accepted");
   CHECK(complaint([](J& j) { j["schema"] = "fomoe.run/1"; }) ==
-        ":1: schema: got \"fomoe.run/1\"; expected \"fomoe.step-profile/1\"" + kRemedy);
+        ":1: schema: got \"fomoe.run/1\"; expected \"fomoe.step-profile/1\" or \"fomoe.step-profile/2\"" +
+            kRemedy);
   CHECK(complaint([](J& j) { j.erase("schema"); }) ==
-        ":1: schema: got nothing; expected \"fomoe.step-profile/1\"" + kRemedy);
+        ":1: schema: got nothing; expected \"fomoe.step-profile/1\" or \"fomoe.step-profile/2\"" + kRemedy);
   CHECK(complaint([](J& j) { j = 3; }) ==
-        ":1: schema: got nothing; expected \"fomoe.step-profile/1\"" + kRemedy);
+        ":1: schema: got nothing; expected \"fomoe.step-profile/1\" or \"fomoe.step-profile/2\"" + kRemedy);
   CHECK(complaint([](J& j) { j.erase("dtype"); }) == ": dtype: got nothing; expected a string" + kRemedy);
   CHECK(complaint([](J& j) {
           j["colour"] = 1;

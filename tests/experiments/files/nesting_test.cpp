@@ -11,7 +11,7 @@
 #include "experiments/model_files/hf_config.hpp"
 #include "experiments/model_files/weights.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "experiments/step_profiles/log_reader.hpp"
+#include "experiments/step_profiles/logs/log_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
@@ -142,7 +142,7 @@ TEST_CASE("a model's files may not nest deeply") {
   CHECK(says(refusal([&] { (void)scenario::read_hf_config(config.path); }), "200 levels"));
   const OneFile weights("model.safetensors", weights_with(deep));
   CHECK(says(refusal([&] { (void)scenario::read_weights(weights.folder.path()); }), "200 levels"));
-  CHECK(says(refusal([&] { (void)step_profiles::read_kineto("trace.json", deep); }), "200 levels"));
+  CHECK(says(refusal([&] { (void)step_profiles::read_kineto("trace.json", deep, {}); }), "200 levels"));
 }
 
 TEST_CASE("an index of weights may name files that no system accepts") {

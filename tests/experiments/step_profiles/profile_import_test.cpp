@@ -67,7 +67,7 @@ TEST_CASE("torchtitan: tokens/s per GPU become seconds; colours, other ranks and
       imported("torchtitan.log", "torchtitan", "--gpus 4 --sequences-per-step 16 --warmup 1" + kDevice);
   REQUIRE(profile.points.size() == 1);
   const costmodel::ProfilePoint& point = profile.points[0];
-  CHECK(point.micro_batch_sequences == 4);  // per GPU
+  CHECK(point.timed_sequences() == 4);
   CHECK(point.local_experts == 8);
   REQUIRE(point.samples.size() == 2);
   CHECK(whole(point.samples[0]) == Approx(2.0));
@@ -89,11 +89,11 @@ TEST_CASE("torchtitan: tokens/s per GPU become seconds; colours, other ranks and
 TEST_CASE("Megatron-LM: milliseconds; each global batch size is a point of its own, with its own warm-up") {
   const auto profile = imported("megatron.log", "megatron", "--gpus 8 --warmup 1" + kDevice);
   REQUIRE(profile.points.size() == 2);
-  CHECK(profile.points[0].micro_batch_sequences == 1);  // 8 sequences on 8 GPUs
-  REQUIRE(profile.points[0].samples.size() == 2);       // from iterations 1 to 3
+  CHECK(profile.points[0].timed_sequences() == 1);  // 8 sequences on 8 GPUs
+  REQUIRE(profile.points[0].samples.size() == 2);   // from iterations 1 to 3
   CHECK(whole(profile.points[0].samples[0]) == Approx(0.5));
   CHECK(whole(profile.points[0].samples[1]) == Approx(0.48));
-  CHECK(profile.points[1].micro_batch_sequences == 2);
+  CHECK(profile.points[1].timed_sequences() == 2);
   REQUIRE(profile.points[1].samples.size() == 1);  // from iterations 4 and 5
   CHECK(whole(profile.points[1].samples[0]) == Approx(0.94));
 }
@@ -101,7 +101,7 @@ TEST_CASE("Megatron-LM: milliseconds; each global batch size is a point of its o
 TEST_CASE("nanotron: numbers with three digits and a suffix") {
   const auto profile = imported("nanotron.log", "nanotron", "--gpus 8 --warmup 0" + kDevice);
   REQUIRE(profile.points.size() == 1);
-  CHECK(profile.points[0].micro_batch_sequences == 8);  // 64 sequences on 8 GPUs
+  CHECK(profile.points[0].timed_sequences() == 8);  // 64 sequences on 8 GPUs
   REQUIRE(profile.points[0].samples.size() == 3);
   CHECK(whole(profile.points[0].samples[0]) == Approx(11.5));
   CHECK(whole(profile.points[0].samples[1]) == Approx(2.3));
@@ -154,8 +154,8 @@ TEST_CASE("a scenario with an imported profile runs, and its report has the orig
   const Ran ran = run_in(folder.path(), simulate + "--output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const auto report = nlohmann::json::parse(ran.out);
-  // A site's 128 sequences are 64 micro-batches of 2, each 0.94 s. The 191 steps are 12 rounds, of which the
-  // last has 15 steps.
+  // A site's 128 sequences are 64 times those of a GPU in the larger batch of the log, which took 0.94 s. The
+  // 191 steps are 12 rounds, of which the last has 15 steps.
   CHECK(report["round"]["compute_s"].get<double>() == Approx(191.0 / 12 * 64 * 0.94));
   std::string step_time, parts, share;
   for (const auto& entry : report["provenance"]) {
@@ -176,12 +176,6 @@ TEST_CASE("a scenario with an imported profile runs, and its report has the orig
     const Ran other = run_in(folder.path(), simulate + "--set model.preset=medium");
     CHECK(other.exit_status == 2);
     CHECK(other.err.find("compute.profile: got step times of another model (fomoe, d_model 256") !=
-          std::string::npos);
-  }
-  SUBCASE("a micro-batch that was not logged is refused") {
-    const Ran other = run_in(folder.path(), simulate + "--set compute.micro_batch_sequences=4");
-    CHECK(other.exit_status == 2);
-    CHECK(other.err.find("expected a micro-batch size that the profile contains (1, 2)") !=
           std::string::npos);
   }
 }
@@ -209,14 +203,11 @@ TEST_CASE("values that a log does not have are asked for") {
       "step together; for example --gpus 8\n"
       "fomoe: --sequences-per-step: got nothing, and the log does not state it; expected the number of "
       "sequences in one optimiser step, over all GPUs; for example --sequences-per-step 64\n");
-  CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 6" + kDevice) ==
-        "a.log:1: sequences of a step: got 6 for 4 GPUs; expected a multiple of the number of GPUs, because "
-        "a profile describes one GPU; for example --sequences-per-step 8\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8 --warmup 0") ==
         "fomoe: --device: got nothing, and the log does not state it; expected the name of the device that "
         "computed the steps; for example --device \"NVIDIA H100 80GB HBM3\"\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8" + kDevice) ==
-        "a.log:1: warm-up: got 2 steps with 2 sequences for each GPU, all of them warm-up; expected an "
+        "a.log:1: warm-up: got 2 steps with 8 sequences, all of them warm-up; expected an "
         "entry of the log after the 3 steps of --warmup; for example --warmup 0\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8 --local-experts 9" + kDevice) ==
         "fomoe: --local-experts: got 9; expected at most the model's 8; for example --local-experts 8\n");
@@ -302,7 +293,9 @@ TEST_CASE(
   CHECK(profile.origin->gpus == 8);
   CHECK(profile.origin->recomputation == costmodel::Recomputation::full);
   REQUIRE(profile.points.size() == 1);
-  CHECK(profile.points[0].micro_batch_sequences == 2);
+  CHECK(profile.points[0].micro_batch_sequences == 8);  // of the two ranks whose 4 GPUs share each matrix
+  CHECK(profile.points[0].micro_batches == 1);
+  CHECK(profile.points[0].timed_sequences() == 2);
   REQUIRE(profile.points[0].samples.size() == 1);
   CHECK(whole(profile.points[0].samples[0]) == Approx(2.0));  // 16·1024 tokens at 8·1024 per second
 

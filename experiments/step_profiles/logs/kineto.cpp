@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/scenario/toml/document.hpp"
-#include "experiments/step_profiles/log_reader.hpp"
+#include "experiments/step_profiles/logs/log_reader.hpp"
 #include "experiments/text/nesting.hpp"
 #include "platforms/support/parse_number.hpp"
 
@@ -50,7 +50,7 @@ Json parse(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-Log read_kineto(const std::string& path, const std::string& text) {
+std::vector<Log> read_kineto(const std::string& path, const std::string& text, const Columns&) {
   const Json json = parse(path, text);
   constexpr std::string_view kName = "ProfilerStep#";
   std::map<std::int64_t, double> cpu, gpu;  // step number → start of its first span in µs
@@ -89,7 +89,8 @@ Log read_kineto(const std::string& path, const std::string& text) {
   const auto devices = json.find("deviceProperties");
   if (devices != json.end() && devices->is_array() && !devices->empty() && devices->front().is_object())
     log.stated.device_name = text_of(devices->front(), "name");
-  return log;
+  if (log.steps.empty()) return {};
+  return {log};
 }
 
 }  // namespace fomoe::step_profiles
