@@ -50,12 +50,10 @@ const std::vector<std::string>& not_yet_available() {
 std::string in_another_table(std::span<const Key> keys, const std::string& name, bool overridden) {
   // A table for all sites is meant rather than one for each.
   const auto one_for_each = [](const Key& key) { return key.table == "site" || key.table == "path"; };
-  for (const bool each : {false, true}) {
-    for (const Key& key : keys) {
+  for (const bool each : {false, true})
+    for (const Key& key : keys)
       if (key.name == name && !key.table.empty() && one_for_each(key) == each)
         return overridden ? dotted(key.table, name) : fmt::format("{} in [{}]", name, key.table);
-    }
-  }
   return "";
 }
 
