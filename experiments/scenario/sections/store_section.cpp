@@ -52,7 +52,8 @@ void refuse_store_prices(const Document& document) {
   for (const char* key : {"million_requests", "egress_per_gb"}) {
     if (table.has(key))
       table.refuse(key, fmt::format("{} without [prices]", key),
-                   "the table [prices] as well, because the store is only a part of what a run costs");
+                   "the table [prices] as well, because the store is only a part of what a run costs",
+                   "prices.gpu_hour = \"2.50USD\"");
   }
 }
 

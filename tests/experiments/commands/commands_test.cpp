@@ -303,6 +303,8 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key == "traffic.checkpoint_rounds"  ? " --set traffic.checkpoint_site=site-0"
         : key == "traffic.rejoin_rounds"      ? " --set traffic.rejoin_site=site-0"
         : key == "prices.pricing"             ? " --set prices.file=../data/prices-example.toml"
+        : key == "platform.store.million_requests" || key == "platform.store.egress_per_gb"
+            ? " --set prices.gpu_hour=2.50USD"
         : key.starts_with("prices.") && key != "prices.file" ? " --set prices.gpu_hour=2.50USD"
         : key == "failures.timeout" || key == "failures.policy"
             ? " --set failures.policy=drop --set failures.checkpoint_cost=20s --set strategy.expert_overlap=2"
