@@ -255,7 +255,8 @@ class Totals {
 };
 
 /// The position of the round whose duration is nearest to the median, the last one of several. The last one
-/// of overlapping rounds empties the pipeline, so one from the middle is representative.
+/// of overlapping rounds empties the pipeline, so one from the middle is representative. Long measured runs
+/// keep the operations of their last rounds only, and one of these is chosen.
 std::size_t typical_round(const Timeline& timeline, const RoundClass& kind) {
   const std::size_t executed = timeline.rounds.size();
   if (kind.overlapping) return executed > 3 ? executed - 3 : executed - 1;
@@ -267,6 +268,7 @@ std::size_t typical_round(const Timeline& timeline, const RoundClass& kind) {
   const double median_s = sorted[executed / 2];
   std::size_t typical = executed - 1;
   for (std::size_t i = executed; i-- > 0;) {
+    if (timeline.op_names[i].empty()) continue;
     const double off_s = std::abs(seconds[i] - median_s);
     if (off_s < std::abs(seconds[typical] - median_s) - 1e-9 * median_s) typical = i;
   }

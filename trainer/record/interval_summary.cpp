@@ -150,7 +150,10 @@ void IntervalSummary::add_sums(Timeline& timeline) const {
 
 Timeline IntervalSummary::timeline() const {
   Timeline timeline = frame();
-  for (std::size_t r = static_cast<std::size_t>(folded_); r < timeline.rounds.size(); ++r) {
+  // Rounds with names are those whose intervals are all there, whatever was reduced before.
+  const auto kept = static_cast<std::size_t>(kKeptRounds), rounds = timeline.rounds.size();
+  const std::size_t last = rounds > kept ? rounds - kept : 0;
+  for (std::size_t r = std::max(static_cast<std::size_t>(folded_), last); r < rounds; ++r) {
     for (const costmodel::Op& op : plan_.round(timeline.rounds[r]).ops)
       timeline.op_names[r].push_back(op.name);
   }
