@@ -35,19 +35,27 @@ std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>&
   return gpu_bytes(scenario);
 }
 
-/// The stage of ZeRO that the framework has: Megatron-LM's distributed optimiser has the first one.
-int zero_stage_of(const SiteGpus& gpus) { return gpus.stack == Stack::megatron ? 1 : 3; }
+/// The stage of ZeRO that the framework has: Megatron-LM's distributed optimiser has the first one. Where
+/// nobody has stated the framework, GPUs that share weights mean another one.
+int zero_stage_of(const SiteGpus& gpus) {
+  return gpus.stack == Stack::megatron && !gpus.stack_assumed ? 1 : 3;
+}
+
+/// What a scenario means with so many GPUs that share the state.
+void shard(SiteGpus& gpus, int sharded) {
+  gpus.sharded = sharded;
+  gpus.zero_stage = zero_stage_of(gpus);
+  if (gpus.stack_assumed) gpus.stack = Stack::torchtitan;
+}
 
 std::vector<Step> within_the_site(const SiteGpus& gpus) {
   std::vector<Step> steps;
   const int stage = zero_stage_of(gpus), sharded = gpus.sharded * gpus.data_parallel();
   if (sharded > 1 && (sharded > gpus.sharded || gpus.zero_stage < stage)) {
-    steps.push_back({"compute.sharded=" + std::to_string(sharded), [sharded, stage](SiteGpus& g) {
-                       g.sharded = sharded;
-                       g.zero_stage = stage;
-                     }});
+    steps.push_back(
+        {"compute.sharded=" + std::to_string(sharded), [sharded](SiteGpus& g) { shard(g, sharded); }});
     // Without it, sharded GPUs would mean that they share weights.
-    if (gpus.zero_stage < stage || stage == 1)
+    if (stage == 1 || (gpus.sharded > 1 && gpus.zero_stage < stage))
       steps.back().setting += " compute.zero_stage=" + std::to_string(stage);
   }
   if (gpus.outer_state_on == OuterStateOn::device)
@@ -168,8 +176,7 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
               stage,
           [gpus, sharded](SiteGpus& g) {
             g.count = gpus;
-            g.sharded = sharded;
-            g.zero_stage = zero_stage_of(g);
+            shard(g, sharded);
           }});
     if (!remedy.fits) {
       taken = inside;

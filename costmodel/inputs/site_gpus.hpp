@@ -55,6 +55,7 @@ struct SiteGpus {
   SelectiveCheckpointing selective_checkpointing = SelectiveCheckpointing::none;
   OuterStateOn outer_state_on = OuterStateOn::device;
   Stack stack = Stack::fomoe;
+  bool stack_assumed = false;  // nobody has stated it: GPUs that share weights would mean torchtitan
   std::optional<Logits> logits = std::nullopt;              // empty: the stack's
   std::optional<StateDtype> gradient_dtype = std::nullopt;  // empty: the stack's
   StateDtype moment_dtype = StateDtype::fp32;

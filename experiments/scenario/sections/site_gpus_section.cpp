@@ -33,6 +33,7 @@ void read_stack(const TableReader& table, const costmodel::ModelShape& model,
     gpus.stack = Stack::fomoe;
   } else {
     gpus.stack = weights_are_sharded ? Stack::torchtitan : Stack::megatron;
+    gpus.stack_assumed = true;
     catalogue.push_back({"memory layout", Origin::assumed,
                          weights_are_sharded
                              ? "torchtitan's, since compute.sharded GPUs share the weights (FSDP); "
