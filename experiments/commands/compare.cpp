@@ -26,6 +26,7 @@
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/plot.hpp"
+#include "experiments/text/split.hpp"
 
 namespace fomoe::commands {
 
@@ -35,27 +36,9 @@ namespace {
 
 /// Splits at spaces; those inside quotes or brackets belong to a value.
 std::vector<std::string> words(const std::string& text) {
-  std::vector<std::string> found(1);
-  char quote = 0;
-  int depth = 0;
-  for (const char c : text) {
-    const bool space = std::isspace(static_cast<unsigned char>(c)) != 0;
-    if (space && quote == 0 && depth == 0) {
-      if (!found.back().empty()) found.emplace_back();
-      continue;
-    }
-    if (quote != 0) {
-      if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '[' || c == '{') {
-      ++depth;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-    found.back() += c;
-  }
-  if (found.back().empty()) found.pop_back();
+  std::vector<std::string> found = scenario::split_outside_quotes(
+      text, [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
+  std::erase(found, "");
   return found;
 }
 

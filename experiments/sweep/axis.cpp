@@ -7,6 +7,7 @@
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/single_key.hpp"
+#include "experiments/text/split.hpp"
 #include "experiments/text/units.hpp"
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/parse_number.hpp"
@@ -37,29 +38,6 @@ scenario::SingleKey read(const std::string& key, const std::string& value) {
       message.replace(at, 6, "--vary ");
     throw FileError(message);
   }
-}
-
-/// Splits at commas; commas inside quotes or brackets do not separate.
-std::vector<std::string> separated(const std::string& text) {
-  std::vector<std::string> parts(1);
-  char quote = 0;
-  int depth = 0;
-  for (const char c : text) {
-    if (quote != 0) {
-      if (c == quote) quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '[' || c == '{') {
-      ++depth;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    } else if (c == ',' && depth == 0) {
-      parts.emplace_back();
-      continue;
-    }
-    parts.back() += c;
-  }
-  return parts;
 }
 
 double plain_number(const std::string& text, const std::string& part, const char* what) {
@@ -164,7 +142,7 @@ Axis parse_axis(const std::string& text) {
   Axis axis;
   axis.key = text.substr(0, equals);
   const std::string body = text.substr(equals + 1);
-  for (const std::string& part : separated(body)) {
+  for (const std::string& part : scenario::split_outside_quotes(body, [](char c) { return c == ','; })) {
     if (part.empty()) refuse(text, "an empty value", "values separated by single commas");
     const std::size_t dots = part.find("..");
     // The kind of the key decides whether ".." means a range, because a path may begin with dots.
