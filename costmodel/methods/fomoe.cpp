@@ -1,12 +1,13 @@
 // FoMoE: each of the M sites holds N_le = O_e·N_e/M of the N_e experts of every layer, so each expert has O_e
 // owners. After K local steps the dense part is averaged among all sites. At the same time each expert is
 // averaged among its owners. An outer step follows. A random placement is redrawn at the end of every T-th
-// round, and a site fetches its new experts from an old owner. An affinity placement is computed once, from
-// routing counts. Each site sends B_dense + B_sparse bytes per round, where S_dense is the size of the dense
-// part, s_expert is the size of an expert, and Σ is over the layers:
+// round but the last, and a site fetches its new experts from an old owner. An affinity placement is computed
+// once, from routing counts. Each site sends B_dense + B_sparse bytes per round, where S_dense is the size of
+// the dense part, s_expert is the size of an expert, and Σ is over the layers:
 //   B_dense  = c · 2(M−1)/M · S_dense
 //   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T
-//              (FoMoE paper, eq. sparse_bytes_cost)
+//              (FoMoE paper, eq. sparse_bytes_cost; ⌊(rounds − 1)/T⌋/rounds stands for 1/T in a run that
+//              ends)
 // c = 1 for pseudo-gradients or parameters. c = 3 with outer_optimizer = local_adamw, which also averages
 // both moments. Moments never migrate: they restart at zero on a new owner. Outer state migrates if
 // outer_state_on_migration = transfer. P then counts 2 times (parameters and momentum), or 3 times with adam
@@ -19,6 +20,7 @@
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/placement_affinity.hpp"
+#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
@@ -98,6 +100,7 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
   const std::vector<Content> contents = averaged_contents(strategy.outer_optimizer);
   const std::int64_t epoch = index / strategy.reshuffle_rounds;
   const Placement placement = placement_of(epoch);
+  const bool last = (index + 1) * strategy.local_steps >= optimizer_steps(scenario);
 
   RoundPlan round;
   round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, steps, {}));
@@ -123,7 +126,7 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
         compute_op(scenario, outer_step_name(strategy.outer_optimizer), Work::outer_step, 1, synchronised));
     synchronised = {static_cast<OpId>(round.ops.size()) - 1};
   }
-  if (reshuffles(scenario) && (index + 1) % strategy.reshuffle_rounds == 0) {
+  if (reshuffles(scenario) && !last && (index + 1) % strategy.reshuffle_rounds == 0) {
     Op migrate;
     migrate.name = "migrate experts";
     std::vector<Exchange> moves = migration_exchanges(scenario, groups, placement, placement_of(epoch + 1));
@@ -158,8 +161,9 @@ Plan plan(const Scenario& scenario) {
         " of the routed tokens have their expert at another site; the fixed placement would give " +
         percent(fixed_placement(s.layers, s.experts, s.sites, s.overlap)));
   }
-  plan.placement = [placement_of, period = scenario.strategy.reshuffle_rounds](std::int64_t index) {
-    return placement_of(index / period);
+  plan.placement = [placement_of, period = scenario.strategy.reshuffle_rounds,
+                    last = plan.rounds - 1](std::int64_t index) {
+    return placement_of(std::min(index, last) / period);  // nothing moves after the last round
   };
   plan.round = [scenario, placement_of, groups = plan.groups, steps = plan.steps,
                 local_steps](std::int64_t index) {
@@ -172,7 +176,7 @@ Plan plan(const Scenario& scenario) {
 /// Through a store, the dense part and the experts of each set of owners are objects of their own. They share
 /// a site's links, and an object that all have uploaded is downloaded while others are still uploaded.
 void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed, double element_bytes,
-                      double missing_bytes) {
+                      double missing_bytes, double migrations_per_round) {
   const double sites = axes.sites, overlap = axes.expert_overlap;
   if (overlap == sites) {
     summary.add(averaging_stage(axes, fixed, element_bytes * (fixed.dense_elements + fixed.expert_elements)));
@@ -198,7 +202,7 @@ void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed
   const double peers = sites - 1.0;
   migration.set_objects(0, {missing_bytes / peers, peers, 2.0},
                         {});  // every pair of sites is a sender and a receiver
-  migration.times_per_round = 1.0 / axes.reshuffle_rounds;
+  migration.times_per_round = migrations_per_round;
   summary.add(migration);
 }
 
@@ -213,13 +217,14 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   const double held_bytes = fixed.expert_elements * held_share * averaged_bytes;
   const double missing_bytes = fixed.migrated_contents * (1.0 - held_share) * fixed.expert_elements *
                                held_share * bytes_per_parameter(axes, fixed);
-  const double migrations_per_round = (random ? 1.0 : 0.0) / axes.reshuffle_rounds;
+  const double migrations_per_round =
+      random ? std::floor((summary.rounds - 1.0) / axes.reshuffle_rounds) / summary.rounds : 0.0;
   summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
   summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
   summary.sent.migration = migrations_per_round * missing_bytes;
 
   if (fixed.collective == Collective::store) {
-    add_store_stages(summary, axes, fixed, contents * averaged_bytes, missing_bytes);
+    add_store_stages(summary, axes, fixed, contents * averaged_bytes, missing_bytes, migrations_per_round);
     return summary;
   }
   Stage synchronisation;

@@ -134,6 +134,8 @@ std::string parameter_format_note(const Strategy& strategy) {
 
 }  // namespace
 
+std::int64_t migrations_of(std::int64_t rounds, std::int64_t period) { return (rounds - 1) / period; }
+
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period) {
   Plan plan;
   for (const int site : all_workers(scenario)) {
@@ -149,15 +151,16 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
   if (migration_period == 0) {
     if (full > 0) plan.classes.push_back({full, local_steps, true, [](std::int64_t i) { return i; }});
   } else {
-    const std::int64_t period = migration_period;
-    const std::int64_t migrating = full / period;
+    const std::int64_t period = migration_period, last = full - 1;
+    const std::int64_t migrating = migrations_of(plan.rounds, period);
     if (migrating > 0) {
       plan.classes.push_back(
           {migrating, local_steps, false, [period](std::int64_t i) { return (i + 1) * period - 1; }});
     }
-    if (full > migrating) {  // period > 1: the rounds without migration
-      plan.classes.push_back(
-          {full - migrating, local_steps, false, [period](std::int64_t i) { return i + i / (period - 1); }});
+    if (full > migrating) {  // the rounds without migration, with the last one if it ends a period
+      plan.classes.push_back({full - migrating, local_steps, false, [period, last](std::int64_t i) {
+                                return period == 1 ? last : std::min(i + i / (period - 1), last);
+                              }});
     }
   }
   if (remainder > 0) plan.classes.push_back({1, remainder, true, [full](std::int64_t) { return full; }});

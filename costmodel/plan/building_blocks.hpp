@@ -43,9 +43,12 @@ std::vector<NodeId> all_workers(const Scenario& scenario);
 
 /// A plan with nodes, groups, steps, rounds and round classes, but without operations. A round has
 /// `local_steps` steps; the last round has fewer if `local_steps` does not divide the number of steps. With
-/// `migration_period` T > 0, every T-th round migrates experts. The rounds of a class then have equal
-/// distributions, but are not identical. With collective = store, the last node is the store.
+/// `migration_period` T > 0, every T-th round migrates experts, but for the last round: nobody would train
+/// with what it moves. The rounds of a class then have equal distributions, but are not identical. With
+/// collective = store, the last node is the store.
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period = 0);
+/// How often experts move in a run: after every `period`-th of `rounds` ≥ 1 rounds, but for the last.
+std::int64_t migrations_of(std::int64_t rounds, std::int64_t period);
 /// Optimiser steps of the round: `local_steps`, or fewer in the last one.
 std::int64_t steps_of_round(const Plan& plan, std::int64_t local_steps, std::int64_t index);
 /// Puts all rounds in one class, for methods whose operations extend into the next round.

@@ -61,9 +61,8 @@ def fomoe(s, dense, sparse, step):
     averaged_bytes = {"average": s.parameter, "local_adamw": 3 * s.parameter}.get(s.optimiser, s.payload)
     # AdamW moments never migrate; the outer moments migrate with the parameters if the scenario says so.
     moments = {"nesterov": 1, "adam": 2, "yogi": 2}.get(s.optimiser, 0) if s.transfer_state else 0
-    # Ambiguous: gamma = 1 / T even if T does not divide the number of rounds, although only floor(rounds / T) rounds
-    # migrate. The moments of des_loc above are counted with floor.
-    gamma, held = 1 / s.period if s.random else 0.0, sparse * o / m
+    # The paper's gamma is 1 / T. Experts move after every T-th round of a run but the last.
+    gamma, held = (s.rounds - 1) // s.period / s.rounds if s.random else 0.0, sparse * o / m
     sent = {"dense": ring_factor(m) * averaged_bytes * dense, "expert_sync": ring_factor(o) * averaged_bytes * held,
             "migration": gamma * (1 - o / m) * s.parameter * (1 + moments) * held}
     return Round(sent, seconds(s, hops(s) + (gamma if o < m else 0), sum(sent.values())))

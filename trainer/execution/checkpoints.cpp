@@ -138,21 +138,32 @@ std::vector<std::int64_t> Checkpoints::complete(const std::vector<NodeId>& nodes
   return found;
 }
 
-std::vector<std::int64_t> Checkpoints::usable(
-    const std::vector<NodeId>& nodes, const std::function<std::int64_t(std::int64_t rounds)>& steps_after,
-    std::vector<std::string>& reasons) const {
+std::vector<std::int64_t> Checkpoints::usable(const std::vector<NodeId>& nodes, const ExpectedState& expected,
+                                              std::vector<std::string>& reasons) const {
   // The newest first, since it is what the user will want to go on from.
   std::vector<std::int64_t> found = complete(nodes);
   std::reverse(found.begin(), found.end());
   std::erase_if(found, [&](std::int64_t rounds) {
     for (const NodeId node : nodes) {
       try {
-        const std::int64_t steps =
-            header(checked_safetensors_metadata(file(rounds, node)), rounds, node).steps;
-        if (steps == 0 || steps == steps_after(rounds)) continue;  // a server makes no steps
-        reasons.push_back(file(rounds, node) + ": got a checkpoint after " + std::to_string(steps) +
-                          " steps; expected one after " + std::to_string(steps_after(rounds)) +
-                          ", the steps of " + std::to_string(rounds) + " rounds");
+        const CheckpointHeader found_in =
+            header(checked_safetensors_metadata(file(rounds, node)), rounds, node);
+        if (found_in.steps == 0) continue;  // a server makes no steps
+        const std::int64_t steps = expected.steps(rounds);
+        if (found_in.steps != steps) {
+          reasons.push_back(file(rounds, node) + ": got a checkpoint after " +
+                            std::to_string(found_in.steps) + " steps; expected one after " +
+                            std::to_string(steps) + ", the steps of " + std::to_string(rounds) + " rounds");
+        } else if (!found_in.experts.local.empty() &&
+                   found_in.experts.local != expected.local_experts(rounds, node)) {
+          reasons.push_back(file(rounds, node) + ": got a checkpoint with the experts of round " +
+                            std::to_string(rounds) +
+                            ", after which a run with fewer tokens ended; expected "
+                            "the experts of round " +
+                            std::to_string(rounds + 1));
+        } else {
+          continue;
+        }
       } catch (const UnusableFile& error) {
         reasons.emplace_back(error.what());
       }

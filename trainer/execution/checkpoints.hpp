@@ -23,6 +23,12 @@ std::string checkpoint_folder(const std::string& directory, std::int64_t rounds)
 /// Rounds that have a folder, ascending.
 std::vector<std::int64_t> checkpointed_rounds(const std::string& directory);
 
+/// What a run has after a number of rounds: optimiser steps, and the experts of a node by layer (sorted).
+struct ExpectedState {
+  std::function<std::int64_t(std::int64_t rounds)> steps;
+  std::function<std::vector<std::vector<int>>(std::int64_t rounds, costmodel::NodeId node)> local_experts;
+};
+
 class Checkpoints {
  public:
   /// `digest` is what determines the weights (agreement.hpp); files of other weights are refused. `absent`
@@ -43,13 +49,12 @@ class Checkpoints {
   /// Rounds that have files of all `nodes`, ascending. If `nodes` is empty: all rounds that have a folder.
   [[nodiscard]] std::vector<std::int64_t> complete(const std::vector<costmodel::NodeId>& nodes) const;
   /// Those of them that this run can continue from. A file that is truncated or in another format, or that
-  /// was written after another number of steps (the last round of a run with fewer tokens may be shorter), is
-  /// left out, and `reasons` gets a line that says so. Throws FileError, naming the difference, if a file
-  /// belongs to a run with other weights.
-  [[nodiscard]] std::vector<std::int64_t> usable(
-      const std::vector<costmodel::NodeId>& nodes,
-      const std::function<std::int64_t(std::int64_t rounds)>& steps_after,
-      std::vector<std::string>& reasons) const;
+  /// was written after other steps or with other experts than those of `expected`, is left out, and `reasons`
+  /// gets a line that says so. The last round of a run with fewer tokens may be shorter, and moves no
+  /// experts. Throws FileError, naming the difference, if a file belongs to a run with other weights.
+  [[nodiscard]] std::vector<std::int64_t> usable(const std::vector<costmodel::NodeId>& nodes,
+                                                 const ExpectedState& expected,
+                                                 std::vector<std::string>& reasons) const;
   /// Sets the executor's hosted nodes to their state after `rounds` rounds. Throws FileError if a file is
   /// truncated, has another format or belongs to another run.
   void load(Executor& executor, std::int64_t rounds) const;

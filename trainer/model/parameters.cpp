@@ -116,7 +116,9 @@ std::vector<ParameterSpec> parameter_specs(const ModelShape& shape, const Expert
   const double depth = static_cast<double>(shape.layers) / kBaseDepth;  // m_L
 
   std::vector<ParameterSpec> specs;
-  auto add_norm = [&](Role role, std::int64_t layer) { specs.push_back({role, layer, {d}}); };
+  auto add_norm = [&](Role role, std::int64_t layer) {
+    specs.push_back({role, layer, {d}, 0, 1, 1 / (layer < 0 ? width : width * depth)});
+  };
   auto add_hidden = [&](Role role, std::int64_t layer, std::vector<std::int64_t> sizes) {
     specs.push_back(
         {role, layer, std::move(sizes), kBaseStd / std::sqrt(width), 1 / width, 1 / (width * depth)});
@@ -135,7 +137,7 @@ std::vector<ParameterSpec> parameter_specs(const ModelShape& shape, const Expert
                      1 / (width * depth)});
   };
 
-  specs.push_back({Role::embedding, -1, {shape.vocabulary, d}, kBaseStd});
+  specs.push_back({Role::embedding, -1, {shape.vocabulary, d}, kBaseStd, 1, 1 / width});
   add_norm(Role::embedding_norm, -1);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const auto held = static_cast<std::int64_t>(local_experts(shape, choice, layer).size());

@@ -62,7 +62,13 @@ struct ParameterSpec {
   // CompleteP (arXiv:2505.01618, alpha = 1) for width d and L layers, with m_d = d/256 and m_L = L/4:
   double initial_std = 0;  // 0: filled with ones
   double rate_scale = 1;  // factor of the learning rate: 1/m_d for hidden matrices, 1 for embedding and norms
-  double epsilon_scale = 1;  // factor of AdamW's epsilon: 1/(m_d m_L) for hidden matrices
+  // Factor of AdamW's epsilon, which follows the size of the gradient (equation 40 there, and the authors'
+  // code in EleutherAI/nanoGPT-mup): 1/(m_d m_L) for all tensors of a layer, 1/m_d for those outside of
+  // layers.
+  double epsilon_scale = 1;
+  /// Factor of the weight decay λ: a matrix loses η·λ of its values in each step at every width, although its
+  /// learning rate is rate_scale·η. It is 0 for norms, which no parameterisation decays.
+  [[nodiscard]] double decay_scale() const { return initial_std > 0 ? 1 / rate_scale : 0; }
 
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] costmodel::TensorClass tensor_class() const;

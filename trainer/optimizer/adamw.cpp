@@ -53,14 +53,17 @@ Rows AdamW::own_rows(const at::Tensor& parameter) const {
 /// The tensors of one call of a kernel. A call takes one factor of the learning rate and one epsilon, but
 /// CompleteP has several values of each.
 struct AdamW::Group {
-  double rate_scale, epsilon_scale;
+  double rate_scale, epsilon_scale, weight_decay;
   AdamTensors tensors;
 
-  static AdamTensors& in(std::vector<Group>& groups, double rate_scale, double epsilon_scale) {
+  static AdamTensors& in(std::vector<Group>& groups, double rate_scale, double epsilon_scale,
+                         double weight_decay) {
     for (Group& group : groups) {
-      if (group.rate_scale == rate_scale && group.epsilon_scale == epsilon_scale) return group.tensors;
+      if (group.rate_scale == rate_scale && group.epsilon_scale == epsilon_scale &&
+          group.weight_decay == weight_decay)
+        return group.tensors;
     }
-    groups.push_back({rate_scale, epsilon_scale, {}});
+    groups.push_back({rate_scale, epsilon_scale, weight_decay, {}});
     return groups.back().tensors;
   }
 };
@@ -154,9 +157,10 @@ void AdamW::add(std::size_t index, std::vector<Group>& own, std::vector<Group>& 
              by_own = model_->own_kernels() || (has_experts && !alike(experts_[layer]));
   // LibTorch's kernel takes the warm-up as a factor of the rate; our own kernel computes it from the counts.
   const double warm = has_experts && !by_own ? warmth(experts_[layer].front()) : 1;
-  const double rate_scale = options_.complete_p ? spec.rate_scale : 1,
-               epsilon_scale = options_.complete_p ? spec.epsilon_scale : 1;
-  AdamTensors& tensors = Group::in(by_own ? own : library, rate_scale * warm, epsilon_scale);
+  const bool scales = options_.complete_p, norm = spec.decay_scale() == 0;
+  const double rate_scale = scales ? spec.rate_scale : 1, epsilon_scale = scales ? spec.epsilon_scale : 1,
+               decay = options_.weight_decay * (scales || norm ? spec.decay_scale() : 1);
+  AdamTensors& tensors = Group::in(by_own ? own : library, rate_scale * warm, epsilon_scale, decay);
   const Rows rows = own_rows(parameter.master);
   if (rows.count == 0) return;
   const std::int64_t dim = expert_dim(spec, model_->options().experts.skip_token);
@@ -200,7 +204,7 @@ void AdamW::update() {
 void AdamW::update_by_own_kernel(const Group& group) const {
   adam_step(group.tensors,
             {rate_, group.rate_scale, options_.beta1, options_.beta2, options_.epsilon * group.epsilon_scale,
-             options_.weight_decay, options_.restart_warmup_steps});
+             group.weight_decay, options_.restart_warmup_steps});
 }
 
 void AdamW::update_by_library(Group& group) const {
@@ -211,7 +215,7 @@ void AdamW::update_by_library(Group& group) const {
   if (rate.is_cuda()) rate = rate.to(at::kFloat);  // LibTorch's CUDA kernel reads only fp32
   at::_fused_adamw_(tensors.masters, tensors.gradients, tensors.moment1, tensors.moment2,
                     /*max_exp_avg_sqs=*/{}, tensors.updates, rate, options_.beta1, options_.beta2,
-                    options_.weight_decay, options_.epsilon * group.epsilon_scale, /*amsgrad=*/false,
+                    group.weight_decay, options_.epsilon * group.epsilon_scale, /*amsgrad=*/false,
                     /*maximize=*/false);
 }
 

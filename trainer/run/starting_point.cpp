@@ -32,8 +32,15 @@ std::string resumable(const Checkpoints& checkpoints, const std::vector<costmode
   if (hosted.empty()) return kIdle;
   std::vector<std::int64_t> usable;
   try {
-    usable = checkpoints.usable(
-        hosted, [&](std::int64_t rounds) { return steps_after(plan, rounds); }, reasons);
+    usable = checkpoints.usable(hosted,
+                                {[&](std::int64_t rounds) { return steps_after(plan, rounds); },
+                                 [&](std::int64_t rounds, costmodel::NodeId node) {
+                                   if (!plan.placement) return std::vector<std::vector<int>>();
+                                   const costmodel::Placement placement =
+                                       plan.placement(std::min(rounds, plan.rounds));
+                                   return expert_choice(&placement, node, false).local;
+                                 }},
+                                reasons);
   } catch (const FileError& error) {
     return kNone + std::string(error.what());
   }

@@ -42,8 +42,10 @@ constexpr Key kTrainerKeys[] = {
      "whether CompleteP scales the learning rate and epsilon of hidden matrices with width and depth, or "
      "none of them is scaled",
      "\"none\"", trainer<&TrainerSettings::rate_transfer, "complete_p", "none">},
-    {"weight_decay", Values(Kind::multiple, 10), "", "none", "weight decay of the inner AdamW", "0.1",
-     trainer<&TrainerSettings::weight_decay>},
+    {"weight_decay", Values(Kind::multiple, 10), "", "none",
+     "weight decay λ of the inner AdamW: a matrix loses η·λ of its values in a step, at every width; norms "
+     "do not decay",
+     "0.1", trainer<&TrainerSettings::weight_decay>},
     {"clip_norm", Values(Kind::multiple, 1e9), "", "no clipping",
      "norm to which a site's gradients are clipped before each optimiser step", "1.0",
      trainer<&TrainerSettings::clip_norm>},

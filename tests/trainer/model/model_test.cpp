@@ -172,7 +172,8 @@ TEST_CASE("rotary positions: q·k depends on the distance only, lengths are kept
 }
 
 TEST_CASE(
-    "AdamW: two steps against the equations, with each parameter's own rate and epsilon, or one for all") {
+    "AdamW: two steps against the equations, with each parameter's own rate, epsilon and decay, or one for "
+    "all") {
   bool scaled = true;
   SUBCASE("scaled with width and depth") {}
   SUBCASE("not scaled") { scaled = false; }
@@ -181,6 +182,7 @@ TEST_CASE(
   settings.complete_p = scaled;
   settings.learning_rate = 0.01;
   settings.epsilon = 1e-3;  // large, so that a wrong epsilon_scale shows
+  settings.weight_decay = 0.5;
   AdamW optimizer(model, settings);
   const at::Tensor tokens = random_tokens();
   std::vector<at::Tensor> expected, m, v;
@@ -197,11 +199,12 @@ TEST_CASE(
       v[i] = 0.95 * v[i] + 0.05 * g * g;
       const at::Tensor m_hat = m[i] / (1 - std::pow(0.9, t)), v_hat = v[i] / (1 - std::pow(0.95, t));
       const ParameterSpec& spec = model.parameters()[i].spec;
-      const bool hidden = scaled && spec.initial_std > 0 && spec.role != Role::embedding;
+      const bool norm = spec.sizes.size() == 1, in_layer = spec.layer >= 0;
       const double width = 8.0 / 256, depth = 2.0 / 4;  // m_d and m_L of the tiny model
-      const double rate = 0.01 / (hidden && spec.role != Role::down ? width : 1);
-      const double epsilon = 1e-3 / (hidden ? width * depth : 1);
-      expected[i] -= rate * m_hat / (v_hat.sqrt() + epsilon);
+      const double slower = scaled && !norm && in_layer && spec.role != Role::down ? width : 1;
+      const double epsilon = 1e-3 / (scaled ? width * (in_layer ? depth : 1) : 1);
+      const double decay = norm ? 0 : 0.01 * 0.5;  // a matrix loses the same share at every width
+      expected[i] = (1 - decay) * expected[i] - 0.01 / slower * m_hat / (v_hat.sqrt() + epsilon);
     }
     optimizer.step();
     for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -87,7 +87,8 @@ class Reference {
     m.copy_(0.9 * m + 0.1 * g);
     v.copy_(0.95 * v + 0.05 * g * g);
     const at::Tensor root = (v / (1 - std::pow(0.95, t))).sqrt() + options.epsilon * spec.epsilon_scale;
-    theta.copy_(theta - rate * options.weight_decay * theta - rate * (m / (1 - std::pow(0.9, t))) / root);
+    theta.copy_(theta - rate * options.weight_decay * spec.decay_scale() * theta -
+                rate * (m / (1 - std::pow(0.9, t))) / root);
   }
 
   const Model* model_;
