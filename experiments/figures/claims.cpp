@@ -11,9 +11,9 @@
 namespace fomoe::figures {
 namespace {
 
-costmodel::PooledSpread noise_of(const Trained& trained) {
+costmodel::PooledSpread noise_of(const Trained& trained, OfSeeds values) {
   std::vector<std::vector<double>> groups;
-  for (const auto& [setting, runs] : trained) groups.push_back(runs.losses);
+  for (const auto& [setting, runs] : trained) groups.push_back(runs.*values);
   return costmodel::pooled_spread(groups);
 }
 
@@ -56,7 +56,7 @@ Comparisons against_best_within(const Trained& trained, const std::function<bool
   return list;
 }
 
-Effect effect_of(const Trained& trained, const Comparisons& comparisons) {
+Effect effect_of(const Trained& trained, const Comparisons& comparisons, OfSeeds values) {
   Effect effect;
   effect.comparisons = comparisons.size();
   if (comparisons.empty()) return effect;
@@ -67,19 +67,23 @@ Effect effect_of(const Trained& trained, const Comparisons& comparisons) {
   }
   double per_variance = 0;
   for (const auto& [runs, c] : coefficients) {
-    effect.mean += c * runs->loss();
+    effect.mean += c * mean_of(*runs, values);
     per_variance += c * c / static_cast<double>(runs->seeds());
   }
-  effect.half_width = costmodel::half_width(noise_of(trained), per_variance);
+  effect.half_width = costmodel::half_width(noise_of(trained, values), per_variance);
   return effect;
 }
 
 double half_width_of_difference(const Trained& trained, std::size_t seeds) {
-  return costmodel::half_width(noise_of(trained), 2 / static_cast<double>(seeds));
+  return costmodel::half_width(noise_of(trained, &TrainedRuns::losses), 2 / static_cast<double>(seeds));
 }
 
 Claim claim_above_zero(std::string sentence, std::string measure, const Effect& effect) {
-  return {std::move(sentence), std::move(measure), effect, verdict_of(effect, 0)};
+  return claim_above(std::move(sentence), std::move(measure), effect, 0);
+}
+
+Claim claim_above(std::string sentence, std::string measure, const Effect& effect, double least) {
+  return {std::move(sentence), std::move(measure), effect, verdict_of(effect, least)};
 }
 
 Claim claim_at_most(std::string sentence, std::string measure, const Effect& effect, double most) {
@@ -92,8 +96,16 @@ Claim claim_at_most(std::string sentence, std::string measure, const Effect& eff
   return {std::move(sentence), std::move(measure), effect, verdict};
 }
 
-std::vector<Claim> by_sign(std::vector<Claim> claims) {
-  for (Claim& claim : claims) {
+std::vector<Claim> by_sign(const Trained& printed,
+                           const std::function<std::vector<Claim>(const Trained&)>& claims_of) {
+  const Trained kept = without_diverged(printed);
+  std::vector<Claim> claims = claims_of(printed);
+  const std::vector<Claim> of_kept = claims_of(kept);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    Claim& claim = claims[i];
+    constexpr double kSame = 1e-9;  // nats: sums in another order
+    if (of_kept[i].effect.comparisons > 0 && std::abs(of_kept[i].effect.mean - claim.effect.mean) > kSame)
+      claim.without_diverged = of_kept[i].effect;
     if (claim.effect.comparisons == 0) continue;
     claim.verdict = claim.effect.mean > 0 ? Verdict::holds : Verdict::does_not_hold;
     claim.finding = "printed means, of which only the sign is judged";
@@ -123,6 +135,8 @@ Json to_json(const Claim& claim) {
     json["high"] = claim.effect.mean + claim.effect.half_width;
   }
   json["percent"] = 100 * std::expm1(claim.effect.mean);
+  if (claim.without_diverged)
+    json["percent_without_diverged"] = 100 * std::expm1(claim.without_diverged->mean);
   return json;
 }
 
@@ -148,6 +162,9 @@ std::string text_of(const std::vector<Claim>& claims) {
                                                    percent(effect.mean + effect.half_width));
     text += fmt::format("{:15}{}: {} ({}; {} comparison{})\n", "", claim.measure, percent(effect.mean),
                         interval, effect.comparisons, effect.comparisons == 1 ? "" : "s");
+    if (claim.without_diverged)
+      text += fmt::format("{:15}without settings above twice the best perplexity of their sites: {} ({})\n",
+                          "", percent(claim.without_diverged->mean), claim.without_diverged->comparisons);
   }
   return text;
 }

@@ -43,7 +43,8 @@ Comparisons against_best_within(const Trained& trained, const std::function<bool
 /// settings: s² = Σ(n − 1)·s_setting² ÷ Σ(n − 1), over settings with n ≥ 2 seeds. The mean is Σ c·loss over
 /// settings with n seeds each, so that its variance is s²·Σ c²/n, and its interval is ± t·√variance with
 /// Student's t of Σ(n − 1) degrees of freedom.
-Effect effect_of(const Trained& trained, const Comparisons& comparisons);
+Effect effect_of(const Trained& trained, const Comparisons& comparisons,
+                 OfSeeds values = &TrainedRuns::losses);
 
 /// Half of the width of the 95 % interval of the difference between two settings with `seeds` seeds each;
 /// negative if it is unknown.
@@ -58,6 +59,7 @@ struct Claim {
   Effect effect;
   Verdict verdict = Verdict::cannot_be_told;
   std::string finding = {};  // what was found, in words, for a claim that is not about an effect
+  std::optional<Effect> without_diverged = std::nullopt;  // if settings diverged
 };
 
 /// The statement that the effect is above 0: the verdict is that of the whole interval.
@@ -65,11 +67,18 @@ Claim claim_above_zero(std::string sentence, std::string measure, const Effect& 
 /// The statement that the effect is at most `most` nats.
 Claim claim_at_most(std::string sentence, std::string measure, const Effect& effect, double most);
 
-/// The same claims about printed means, whose spread is unknown: the verdict is the sign of the effect alone.
-std::vector<Claim> by_sign(std::vector<Claim> claims);
+/// The statement that the effect is above `least`.
+Claim claim_above(std::string sentence, std::string measure, const Effect& effect, double least);
+
+/// The claims that `claims_of` makes of printed means, whose spread is unknown: the verdict is the sign of
+/// the effect alone. A mean over settings of which some diverged says little, so the effect without them
+/// stands beside it.
+std::vector<Claim> by_sign(const Trained& printed,
+                           const std::function<std::vector<Claim>(const Trained&)>& claims_of);
 
 const char* to_string(Verdict verdict);
-/// {"claim", "measure", "verdict", "comparisons", "effect", "low", "high", "percent"}; without comparisons,
+/// {"claim", "measure", "verdict", "comparisons", "effect", "low", "high", "percent",
+/// "percent_without_diverged"}; without comparisons,
 /// only the first three, and "finding" if there is one.
 Json to_json(const Claim& claim);
 

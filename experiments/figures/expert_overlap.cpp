@@ -1,5 +1,7 @@
 // Paper, figure "Empirical Pareto frontiers comparing communication cost and computation cost against
 // perplexity" (exp1): expert overlap O_e, placement and outer optimiser.
+#include <cmath>
+
 #include "experiments/figures/perplexity_figures.hpp"
 
 namespace fomoe::figures {
@@ -25,6 +27,90 @@ Comparisons halves(const Trained& trained) {
   return list;
 }
 
+bool moves(const Setting& s) { return s.placement == "random" && !s.others.contains(kReshuffle); }
+bool drawn_once(const Setting& s) { return s.placement == "random" && s.others.contains(kReshuffle); }
+
+// The paper does not say whether it evaluates the model with the experts of all sites or the sites' own ones.
+Claim fixed_against_random(const Trained& trained, const std::string& outer, const std::string& name,
+                           OfSeeds losses) {
+  const bool of_sites = losses == &TrainedRuns::site_losses;
+  return claim_above_zero(
+      "fixed placement reaches a lower perplexity than random placement, " + name +
+          (of_sites ? ", mean of the sites' own models" : ", model with the experts of all sites"),
+      "perplexity with random placement over that with fixed placement",
+      effect_of(trained,
+                differences(trained,
+                            [&](Setting s) -> std::optional<Setting> {
+                              if (!moves(s) || s.outer != outer) return {};
+                              s.placement = "fixed";
+                              return s;
+                            }),
+                losses));
+}
+
+// The settings whose sites' own models were validated with the experts that they trained. In the rows of
+// exp1, the experts of a random placement had moved once more, and nobody had trained with them.
+Trained rows_of_sites(Assumptions& assume, const Trained& all) {
+  if (!assume.text("rows", "").empty()) return all;
+  Trained kept = trained_runs(assume, {"moving-experts", "more-seeds", "static-experts"});
+  for (const auto& point : all) {
+    if (!moves(point.first)) kept.insert_or_assign(point.first, point.second);
+  }
+  return kept;
+}
+
+// What separates the two placements: the owners of a fixed placement are the same blocks of sites in every
+// layer, and those of a random one differ by layer, and change.
+std::vector<Claim> claims_of_placement(const Trained& trained, const Trained& of_sites) {
+  const auto fixed_of = [](Setting s) -> std::optional<Setting> {
+    if (!drawn_once(s)) return {};
+    s.placement = "fixed";
+    s.others.erase(kReshuffle);
+    return s;
+  };
+  const auto moving_of = [](Setting s) -> std::optional<Setting> {
+    if (!drawn_once(s)) return {};
+    s.others.erase(kReshuffle);
+    return s;
+  };
+  std::vector<Claim> claims = {
+      fixed_against_random(of_sites, "local_adamw", "LocalAdamW", &TrainedRuns::site_losses),
+      fixed_against_random(of_sites, "nesterov", "DiLoCo's outer step", &TrainedRuns::site_losses)};
+  for (const OfSeeds losses : {&TrainedRuns::losses, &TrainedRuns::site_losses}) {
+    const Trained& runs = losses == &TrainedRuns::losses ? trained : of_sites;
+    const std::string which = losses == &TrainedRuns::losses ? ", model with the experts of all sites"
+                                                             : ", mean of the sites' own models";
+    claims.push_back(claim_above_zero(
+        "fixed blocks of owners reach a lower perplexity than owners that are drawn once" + which,
+        "perplexity with owners drawn once over that with fixed blocks",
+        effect_of(runs, differences(runs, fixed_of), losses)));
+    claims.push_back(
+        claim_above_zero("experts that move reach a lower perplexity than owners that are drawn once" + which,
+                         "perplexity with owners drawn once over that with experts that move",
+                         effect_of(runs, differences(runs, moving_of), losses)));
+  }
+  return claims;
+}
+
+// The proxy's tokens use 4 experts: with as few at a site, its routers have no choice.
+constexpr double kActive = 4;
+constexpr double kKept = 0.95;  // of that share, so that the routers count as even
+
+Claim routers_stay_even(const Trained& trained) {
+  Comparisons list;
+  for (const auto& [partial, runs] : trained) {
+    const double held = static_cast<double>(partial.experts) * partial.overlap / partial.sites;
+    if (!is_federated(partial) || partial.full_replica() || partial.skip_token || held <= kActive) continue;
+    const Setting full = *with_overlap(partial, partial.sites);
+    if (trained.contains(full)) list.push_back(difference(partial, full));
+  }
+  return claim_above(
+      "the routers of partial replicas do not collapse: they use their experts at least 95 % as evenly as "
+      "those of full replicas",
+      "entropy of the routers as a share of the largest possible one, over that of full replicas",
+      effect_of(trained, list, &TrainedRuns::evenness), std::log(kKept));
+}
+
 std::vector<Claim> claims_of_overlap(const Trained& trained) {
   const auto full = [](const Setting& s) { return s.outer == "local_adamw" && s.full_replica(); };
   const auto partial = [](const Setting& s, const Setting& other) {
@@ -44,14 +130,8 @@ std::vector<Claim> claims_of_overlap(const Trained& trained) {
                                                         s.outer = "local_adamw";
                                                         return s;
                                                       }))),
-      claim_above_zero("fixed placement reaches a lower perplexity than random placement",
-                       "perplexity with random placement over that with fixed placement",
-                       effect_of(trained, differences(trained,
-                                                      [](Setting s) -> std::optional<Setting> {
-                                                        if (s.placement != "random") return {};
-                                                        s.placement = "fixed";
-                                                        return s;
-                                                      }))),
+      fixed_against_random(trained, "local_adamw", "LocalAdamW", &TrainedRuns::losses),
+      fixed_against_random(trained, "nesterov", "DiLoCo's outer step", &TrainedRuns::losses),
       claim_above_zero("a smaller overlap has a higher perplexity",
                        "perplexity with O_e over that with 2·O_e",
                        effect_of(trained, differences(trained,
@@ -79,13 +159,18 @@ std::vector<Claim> claims_of_overlap(const Trained& trained) {
 Figure expert_overlap(Assumptions& assume) {
   Figure figure;
   figure.columns = point_columns();
-  const Trained paper = paper_runs(assume, PaperRows::merged), proxy = trained_runs(assume, {"exp1"});
+  const Trained paper = paper_runs(assume, PaperRows::merged),
+                proxy = trained_runs(assume, {"moving-experts", "exp1", "more-seeds", "static-experts"});
   const auto all = [](const Setting&) { return true; };
   figure.rows = point_rows(paper_runs(assume, PaperRows::exp1), "paper", all);
   const auto ours = point_rows(proxy, "proxy", all);
   figure.rows.insert(figure.rows.end(), ours.begin(), ours.end());
-  add_claims(figure, "paper", by_sign(claims_of_overlap(paper)));
-  add_claims(figure, "proxy", claims_of_overlap(proxy));
+  add_claims(figure, "paper", by_sign(paper, claims_of_overlap));
+  std::vector<Claim> claims = claims_of_overlap(proxy);
+  for (Claim& claim : claims_of_placement(proxy, rows_of_sites(assume, proxy)))
+    claims.push_back(std::move(claim));
+  claims.push_back(routers_stay_even(proxy));
+  add_claims(figure, "proxy", claims);
   state_proxy(assume);
   figure.notes = {
       "In the paper's model, experts are 3.9 % of the parameters, so that the overlap changes few "

@@ -36,6 +36,7 @@ Trained paper_runs(Assumptions& assume, PaperRows which) {
     const costmodel::PlanSummary summary = costmodel::summarise(scenario);
     TrainedRuns runs;
     runs.losses = runs.site_losses = {std::log(row.perplexity)};
+    runs.evenness = {0};  // not printed
     runs.bytes_per_site = summary.sent.total() * summary.rounds;
     runs.flops = static_cast<double>(scenario.workload.tokens) *
                  costmodel::flops_per_token(shape, shape.experts * row.expert_overlap / row.sites,
@@ -79,7 +80,7 @@ std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::str
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto& [setting, runs] = *points[i];
     std::vector<double> perplexities;
-    for (const double loss : runs.losses) perplexities.push_back(std::exp(loss));
+    for (const double loss : runs.losses) perplexities.push_back(perplexity_of(loss));
     double mean = 0;
     for (const double perplexity : perplexities) mean += perplexity / static_cast<double>(runs.seeds());
     Cell deviation = std::string();
@@ -90,14 +91,14 @@ std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::str
                     setting.local_steps,
                     std::int64_t{setting.sites},
                     std::int64_t{setting.overlap},
-                    setting.placement,
+                    setting.placement + (setting.others.contains(kReshuffle) ? ", drawn once" : ""),
                     std::string(setting.skip_token ? "true" : "false"),
                     setting.experts,
                     split == setting.others.end() ? std::string("shared") : split->second,
                     static_cast<std::int64_t>(runs.seeds()),
                     mean,
                     deviation,
-                    std::exp(runs.site_loss()),
+                    perplexity_of(runs.site_loss()),
                     runs.bytes_per_site,
                     runs.flops,
                     runs.router_entropy,

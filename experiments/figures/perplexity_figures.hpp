@@ -9,6 +9,9 @@
 
 namespace fomoe::figures {
 
+/// A column of grids in which a random placement may be drawn once: it is then not redrawn in the whole run.
+inline constexpr const char* kReshuffle = "strategy.reshuffle_rounds";
+
 /// The rows of tables of the paper as trained runs with one seed each. Bytes and FLOPs are computed for the
 /// preset `small`, by the paper's formulas.
 enum class PaperRows {

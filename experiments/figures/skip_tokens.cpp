@@ -38,6 +38,17 @@ Figure skip_tokens(Assumptions& assume) {
                                   return other.skip_token && other.outer == s.outer &&
                                          other.sites == s.sites && other.local_steps == s.local_steps;
                                 },
+                                &TrainedRuns::flops))),
+       claim_above_zero(
+           "runs with skip-token beat partial replicas without it within the same FLOPs",
+           "perplexity of partial replicas over that of the best run with skip-token with at most as many "
+           "FLOPs",
+           effect_of(alike, against_best_within(
+                                alike, [](const Setting& s) { return !s.full_replica() && !s.skip_token; },
+                                [](const Setting& s, const Setting& other) {
+                                  return other.skip_token && other.outer == s.outer &&
+                                         other.sites == s.sites && other.local_steps == s.local_steps;
+                                },
                                 &TrainedRuns::flops)))});
   state_proxy(assume);
   figure.notes = {

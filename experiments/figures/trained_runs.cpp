@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -57,6 +58,13 @@ class RowsReader {
         running_mean += (number(column) - running_mean) / n;
       };
       add(runs.router_entropy, "router_entropy");
+      // Without skip-token, a site's routers choose among the experts of the site only.
+      const double choice = setting.skip_token
+                                ? static_cast<double>(setting.experts)
+                                : static_cast<double>(setting.experts) * setting.overlap / setting.sites;
+      constexpr double kLeast = 1e-9;  // all tokens to one expert; its logarithm stays finite
+      runs.evenness.push_back(
+          choice > 1 ? std::log(std::max(number("router_entropy") / std::log(choice), kLeast)) : 0);
       add(runs.load_cv, "load_cv");
       add(runs.ghost_share, "ghost_share");
     }
@@ -103,6 +111,26 @@ class RowsReader {
 };
 
 }  // namespace
+
+double mean_of(const TrainedRuns& runs, OfSeeds values) { return mean(runs.*values); }
+
+double perplexity_of(double loss) {
+  constexpr double kPlaces = 1e9;  // more than anybody prints, and fewer than the logarithm loses
+  return std::round(std::exp(loss) * kPlaces) / kPlaces;
+}
+
+Trained without_diverged(const Trained& trained) {
+  std::map<int, double> best;  // by number of sites
+  for (const auto& [setting, runs] : trained) {
+    const auto found = best.try_emplace(setting.sites, runs.loss()).first;
+    found->second = std::min(found->second, runs.loss());
+  }
+  Trained kept;
+  for (const auto& point : trained) {
+    if (point.second.loss() <= best.at(point.first.sites) + std::log(2.0)) kept.insert(point);
+  }
+  return kept;
+}
 
 double TrainedRuns::loss() const { return mean(losses); }
 double TrainedRuns::site_loss() const { return mean(site_losses); }

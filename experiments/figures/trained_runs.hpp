@@ -30,6 +30,7 @@ struct Setting {
 struct TrainedRuns {
   std::vector<double> losses;       // in nats, of the models with the experts of all sites
   std::vector<double> site_losses;  // means over the models of the sites
+  std::vector<double> evenness;     // ln(mean entropy of the routers ÷ the largest possible one)
   double router_entropy = 0, load_cv = 0, ghost_share = 0;  // means over seeds
   double bytes_per_site = 0;                                // sent in the whole run, mean over sites
   double flops = 0;  // of the whole run, executed at all sites together
@@ -39,6 +40,17 @@ struct TrainedRuns {
 };
 
 using Trained = std::map<Setting, TrainedRuns>;
+
+/// Which numbers of a setting's seeds are compared: one of the vectors above.
+using OfSeeds = std::vector<double> TrainedRuns::*;
+double mean_of(const TrainedRuns& runs, OfSeeds values);
+
+/// The perplexity of a loss. A printed perplexity that was stored as its logarithm comes back as printed.
+double perplexity_of(double loss);
+
+/// Without the settings that diverged: those with more than twice the smallest perplexity among the settings
+/// with as many sites.
+Trained without_diverged(const Trained& trained);
 
 /// Reads the text of a rows.csv. `name` is used in messages. Throws FileError if a column is missing or a
 /// cell is wrong.

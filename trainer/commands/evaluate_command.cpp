@@ -110,21 +110,32 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   const RunData data(request.scenario, request.settings, costmodel::make_plan(request.scenario));
   check_unseen(whole, data, request.settings.validation_sequences);
   const TrainingOptions training = training_options(request);
-  const double loss = validation_loss(model_of(whole, training.device, training.dtype), data.batches,
-                                      std::max<std::int64_t>(1, training.micro_batch_sequences));
+  const EvaluationLoss losses =
+      evaluation_loss(model_of(whole, training.device, training.dtype), data.batches,
+                      std::max<std::int64_t>(1, training.micro_batch_sequences));
+  const double loss = losses.mean;
   if (!std::isfinite(std::exp(loss)))
     throw std::runtime_error(given["model"].as<std::string>() + ": its loss on the validation sequences, " +
                              std::to_string(loss) + ", or its perplexity is not a finite number");
-  const scenario::Json out = {
-      {"schema", "fomoe.evaluation/1"}, {"loss", loss},
-      {"perplexity", std::exp(loss)},   {"sequences", data.batches.validation_sequences()},
-      {"rounds", whole.rounds},         {"steps", whole.steps}};
+  const scenario::Json out = {{"schema", "fomoe.evaluation/1"},
+                              {"data", data.description()},
+                              {"loss", loss},
+                              {"loss_standard_deviation", losses.standard_deviation},
+                              {"perplexity", std::exp(loss)},
+                              {"sequences", data.batches.validation_sequences()},
+                              {"rounds", whole.rounds},
+                              {"steps", whole.steps}};
   const std::string output = given.count("output") ? given["output"].as<std::string>() : "";
   if (!output.empty()) {
     write_answer(output, scenario::to_text(out));
   } else {
-    std::printf("loss %.4f nats per token, perplexity %.4g, on %lld validation sequences\n", loss,
-                std::exp(loss), static_cast<long long>(data.batches.validation_sequences()));
+    std::printf(
+        "loss %.4f nats per token, perplexity %.4g, on %lld validation sequences, whose losses have a "
+        "standard "
+        "deviation of %.2g nats\n",
+        loss, std::exp(loss), static_cast<long long>(data.batches.validation_sequences()),
+        losses.standard_deviation);
+    if (data.synthetic()) std::printf("%s\n", data.description().c_str());
   }
   return 0;
 }

@@ -183,6 +183,11 @@ class GridCommand {
         std::count_if(elsewhere.begin(), elsewhere.end(), [&](std::size_t run) { return !results_[run]; });
     if (unfinished > 0)
       std::cerr << unfinished << " runs are being made by another process, and are not in the tables yet\n";
+    if (std::any_of(results_.begin(), results_.end(),
+                    [](const auto& result) { return result && synthetic(*result); }))
+      std::cerr
+          << "runs were trained on synthetic data, because the scenario names no trainer.data; their losses "
+             "say nothing about a text\n";
     if (failed_ > 0) std::cerr << failed_ << " runs failed; give the same command again to repeat them\n";
     std::cout << folder_.file("rows.csv") << '\n' << folder_.file("summary.csv") << '\n';
     return failed_ > 0 ? 1 : 0;

@@ -172,6 +172,7 @@ std::optional<GridResult> read_result(const std::string& path) {
   GridResult result;
   const nlohmann::json& validation = report["validation"];
   result.loss = validation.at("loss");
+  result.data = validation.value("data", "");
   result.mean_site_loss = validation.at("mean_site_loss");
   double layers = 0;
   for (const nlohmann::json& site : validation.at("sites")) {
@@ -194,6 +195,8 @@ std::optional<GridResult> read_result(const std::string& path) {
   result.device = detail.starts_with("this run on ") ? detail.substr(12) : detail;
   return result;
 }
+
+bool synthetic(const GridResult& result) { return result.data.starts_with("synthetic"); }
 
 std::map<std::string, GridResult> read_rows(const std::string& path) {
   std::map<std::string, GridResult> rows;
@@ -230,6 +233,7 @@ std::map<std::string, GridResult> read_rows(const std::string& path) {
     }
     result.seconds = value("seconds");
     result.resumed = cell("resumed") == "true";
+    if (std::find(header.begin(), header.end(), "data") != header.end()) result.data = cell("data");
     result.device = cell("device");
     result.code = cell("code");
     rows.emplace(cell("run"), result);
@@ -243,7 +247,7 @@ std::string rows_csv(const Grid& grid, const GridResults& results) {
   append(header, {"seed"});
   append(header, kComputedNames);
   for (const Column& column : kResults) header.emplace_back(column.name);
-  append(header, {"seconds", "resumed", "device", "code"});
+  append(header, {"data", "seconds", "resumed", "device", "code"});
   std::string text = line(header);
   for (std::size_t i = 0; i < grid.runs.size(); ++i) {
     if (!results[i]) continue;
@@ -253,8 +257,8 @@ std::string rows_csv(const Grid& grid, const GridResults& results) {
     append(cells, {std::to_string(run.scenario.seed)});
     append(cells, texts_of(computed(run.scenario)));
     for (const Column& column : kResults) cells.push_back(text_of(column.value(*results[i])));
-    append(cells, {text_of(std::round(results[i]->seconds)), results[i]->resumed ? "true" : "false",
-                   results[i]->device, results[i]->code});
+    append(cells, {results[i]->data, text_of(std::round(results[i]->seconds)),
+                   results[i]->resumed ? "true" : "false", results[i]->device, results[i]->code});
     text += line(cells);
   }
   return text;
@@ -288,6 +292,7 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
   const costmodel::ModelShape& model = first.model;
   std::string rows;
   std::size_t left_out = 0;
+  bool no_text = false;
   std::map<Cells, bool> known;
   for (const Group& group : groups) {
     const costmodel::Scenario& scenario = group.run->scenario;
@@ -311,6 +316,8 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
       left_out += group.results.size();
       continue;
     }
+    no_text = no_text || std::any_of(group.results.begin(), group.results.end(),
+                                     [](const GridResult* result) { return synthetic(*result); });
     const costmodel::Spread perplexity = spread(group, kResults[0].value);
     Cells cells = key;
     append(cells, {text_of(perplexity.mean),
@@ -329,6 +336,7 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
          entry("reshuffle_rounds", first.strategy.reshuffle_rounds) +
          "# note: perplexity of the model with the experts of all sites, mean over seeds; plus_minus is the "
          "sample standard deviation over seeds\n" +
+         (no_text ? "# note: trained on synthetic data: the perplexities say nothing about a text\n" : "") +
          (left_out > 0
               ? "# note: " + std::to_string(left_out) + " runs are left out: other settings, or twice\n"
               : "") +

@@ -19,6 +19,7 @@ struct GridResult {
   double seconds =
       0;  // wall clock of the process that trained all sites; of the last part, if it was resumed
   bool resumed = false;
+  std::string data;          // what was trained on, in words; "" in tables of older versions
   std::string device, code;  // name of the processor; version and commit of the program
 };
 
@@ -29,6 +30,9 @@ std::optional<GridResult> read_result(const std::string& path);
 /// The results in a table that rows_csv() wrote, by the id of the run; empty if there is no such file. Throws
 /// FileError if the file is another one.
 std::map<std::string, GridResult> read_rows(const std::string& path);
+
+/// Whether the run trained on synthetic tokens.
+bool synthetic(const GridResult& result);
 
 /// The results in the order of the grid's runs; empty where a run is not finished.
 using GridResults = std::vector<std::optional<GridResult>>;

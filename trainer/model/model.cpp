@@ -217,6 +217,20 @@ at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Rout
                               /*chunk_tokens=*/0, tied, weight, padded_embedding_, own_kernels_);
 }
 
+at::Tensor Model::sequence_losses(const at::Tensor& tokens, const at::Tensor& targets) const {
+  const at::NoGradGuard no_grad;
+  const auto tied = c10::make_intrusive<TiedGradient>();
+  const std::int64_t length = tokens.size(1);
+  const at::Tensor all = hidden(tokens, tied, nullptr, {});
+  std::vector<at::Tensor> losses;
+  for (std::int64_t sequence = 0; sequence < tokens.size(0); ++sequence) {
+    losses.push_back(linear_cross_entropy(all.narrow(0, sequence * length, length),
+                                          parameters_.front().compute, targets[sequence],
+                                          /*chunk_tokens=*/0, tied, 1, padded_embedding_, own_kernels_));
+  }
+  return at::stack(losses).to(at::kCPU, at::kDouble);
+}
+
 void Model::relabel_experts(ExpertChoice experts) {
   const std::vector<ParameterSpec> specs = parameter_specs(shape_, experts);
   for (std::size_t i = 0; i < specs.size(); ++i) {

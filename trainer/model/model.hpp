@@ -76,6 +76,9 @@ class Model {
                                 Routing* routing = nullptr, const AtLayer& at_layer = {},
                                 double weight = 1) const;
 
+  /// Mean cross-entropy of each sequence, fp64 [B] on the host, without gradients.
+  [[nodiscard]] at::Tensor sequence_losses(const at::Tensor& tokens, const at::Tensor& targets) const;
+
   /// Final hidden states, after the last LN and divided by d/256. tokens int64 [B, S] → [B·S, d].
   [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens) const;
 

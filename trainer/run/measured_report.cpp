@@ -142,7 +142,8 @@ std::string validation_json(const costmodel::Scenario& scenario, const costmodel
   }
   if (sites.empty()) return "";
   const double mean = sum / static_cast<double>(sites.size());
-  return scenario::to_text({{"sequences", context.validation_sequences},
+  return scenario::to_text({{"data", context.data},
+                            {"sequences", context.validation_sequences},
                             {"loss", whole >= 0 ? whole : mean},
                             {"mean_site_loss", mean},
                             {"sites", sites}});
@@ -215,7 +216,8 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
     costmodel::Quality quality;
     quality.known = true;
     const std::string sequences = "measured: " + std::to_string(context.validation_sequences) +
-                                  " validation sequences, ",
+                                  (context.synthetic ? " validation sequences of synthetic data, "
+                                                     : " validation sequences, "),
                       sites = std::to_string(validated) + " sites";
     const double mean = std::exp(loss / validated);
     if (whole_loss >= 0) {
@@ -235,6 +237,9 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
       {"times", Origin::measured, "this run on " + context.device},
       {"bytes sent", Origin::measured, "counted at each send"},
       {"memory", Origin::measured, "peak memory of the process that trained the site"}};
+  if (!context.data.empty())
+    provenance.push_back(
+        {"training data", context.synthetic ? Origin::assumed : Origin::measured, context.data});
   if (context.paced) {
     for (Provenance origin : context.pace) {
       origin.what = "paced " + origin.what;

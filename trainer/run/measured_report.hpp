@@ -47,6 +47,8 @@ struct ReportContext {
   bool paced = false;            // see TrainingOptions
   std::vector<Provenance> pace;  // provenance of the step times that paced operations slept
   std::int64_t validation_sequences = 0;
+  std::string data;          // what was trained on, in words (run_data.hpp)
+  bool synthetic = false;    // it is no text, so that losses say nothing about one
   std::string device;        // name of the device, for provenance
   std::string absent;        // names of sites without which the run went on; empty: none
   double trained_share = 1;  // share of the sequences that the other sites have
@@ -55,7 +57,8 @@ struct ReportContext {
 
 /// The last validation as JSON, or an empty text if there was none:
 ///
-///   {"sequences", "loss", "mean_site_loss", "sites": [{"site", "loss", "routers": [{"entropy", "load_cv",
+///   {"data", "sequences", "loss", "mean_site_loss", "sites": [{"site", "loss", "routers": [{"entropy",
+///   "load_cv",
 ///    "ghost_share"} by layer], "norms": {"gradient", "update", "outer_difference", "outer_update"}}]}
 ///
 /// The norms are means over the last round, and null if nothing measured them (norm_means.hpp).

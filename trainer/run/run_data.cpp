@@ -1,7 +1,10 @@
 #include "trainer/run/run_data.hpp"
 
+#include <cstdio>
+#include <filesystem>
 #include <stdexcept>
 
+#include "experiments/text/human.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::trainer {
@@ -42,9 +45,27 @@ Batches dealt(const costmodel::Scenario& scenario, const scenario::TrainerSettin
 
 RunData::RunData(const costmodel::Scenario& scenario, const scenario::TrainerSettings& settings,
                  const costmodel::Plan& plan)
-    : corpus(training_corpus(scenario, settings.data)),
+    : path(settings.data),
+      vocabulary(scenario.model.vocabulary),
+      corpus(training_corpus(scenario, settings.data)),
       validation_corpus(opened(settings.validation_data, scenario)),
       batches(dealt(scenario, settings, plan, corpus, validation_corpus)) {}
+
+std::string RunData::description() const {
+  if (synthetic()) {
+    char loss[32];
+    std::snprintf(loss, sizeof loss, "%.3f", Corpus::synthetic_loss(vocabulary));
+    return std::string(
+               "synthetic: a Markov chain, because the scenario names no trainer.data; the lowest loss "
+               "that a model can reach is ") +
+           loss + " nats per token";
+  }
+  std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();  // "corpus/train/"
+  const std::string folder = whole.parent_path().filename().string();
+  return (folder.empty() ? "" : folder + '/') + whole.filename().string() + ", " +
+         commands::human_whole(static_cast<double>(corpus.size())) + " tokens";
+}
 
 RunData RunData::unread(costmodel::Scenario scenario, const costmodel::Plan& plan) {
   scenario.model.vocabulary = 256;

@@ -1,6 +1,8 @@
 // The data of a run, opened as the scenario's [trainer] table says.
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include "costmodel/plan/plan.hpp"
 #include "experiments/scenario/trainer_section.hpp"
@@ -16,6 +18,13 @@ struct RunData {
   /// The data of a paced run, which reads none, of any model: a few tokens, whatever the scenario names.
   static RunData unread(costmodel::Scenario scenario, const costmodel::Plan& plan);
 
+  /// What is trained on, in words: "corpus/train, 5,123,456 tokens" with the last two names of the path, or
+  /// "synthetic: …" if the scenario names no data.
+  [[nodiscard]] std::string description() const;
+  [[nodiscard]] bool synthetic() const { return path.empty(); }
+
+  std::string path;  // trainer.data; empty: synthetic tokens
+  std::int64_t vocabulary = 0;
   Corpus corpus;
   std::optional<Corpus> validation_corpus;  // trainer.validation_data
   Batches batches;

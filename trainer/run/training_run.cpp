@@ -85,6 +85,7 @@ class Run {
     if (speaks() && !options_.kernel_by_kernel.empty())
       out_ << "each kernel is launched by the host, which takes longer: " << options_.kernel_by_kernel
            << '\n';
+    if (speaks() && !request.paced && data_.synthetic()) out_ << data_.description() << '\n';
     if (speaks() && !absent_.none())
       out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
     stream_.emplace(*executor_, rendezvous_ ? &*rendezvous_ : nullptr, plan_, first_round_, leads_site());
@@ -343,6 +344,8 @@ class Run {
     if (request_.paced) context.pace = costmodel::OperationSeconds(scenario_, plan_).provenance();
     if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
     context.validation_sequences = data_.batches.validation_sequences();
+    if (!request_.paced) context.data = data_.description();
+    context.synthetic = !request_.paced && data_.synthetic();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
     TrainingResult result;
     result.report = measured_report(scenario_, plan_, all, intervals, context);

@@ -18,6 +18,18 @@ double validation_loss(const Model& model, const Batches& batches, std::int64_t 
   return sum / static_cast<double>(all);
 }
 
+EvaluationLoss evaluation_loss(const Model& model, const Batches& batches, std::int64_t most) {
+  const std::int64_t all = batches.validation_sequences();
+  const at::Device device = model.options().device;
+  std::vector<at::Tensor> losses;
+  for (std::int64_t first = 0; first < all; first += most) {
+    const Batch batch = batches.validation(first, std::min(most, all - first));
+    losses.push_back(model.sequence_losses(batch.tokens.to(device), batch.targets.to(device)));
+  }
+  const at::Tensor of_sequences = at::cat(losses);
+  return {of_sequences.mean().item<double>(), all > 1 ? of_sequences.std().item<double>() : 0};
+}
+
 Model model_of(const WholeModel& whole, at::Device device, at::ScalarType dtype) {
   const at::NoGradGuard no_grad;
   ModelOptions options;

@@ -167,3 +167,28 @@ TEST_CASE("wrong tables of rows are refused with the line and the column") {
   CHECK(refused(std::string(kHeader) + "a,b\n").starts_with("rows.csv:2: row: got 2 cells"));
   CHECK(refused("run,method\n0,diloco\n").starts_with("rows.csv:2: sites: got no such column"));
 }
+
+TEST_CASE("printed claims stand beside what they are without settings that diverged") {
+  Trained trained;
+  for (const int sites : {2, 8}) {
+    for (const char* placement : {"fixed", "random"}) {
+      Setting one = setting("x", 1, placement);
+      one.sites = sites;
+      trained[one] = runs({*placement == 'f' ? 4.0 : 4.1});
+    }
+  }
+  const auto claims_of = [](const Trained& of) {
+    return std::vector<Claim>{claim_above_zero("", "", effect_of(of, differences(of, fixed_of)))};
+  };
+  CHECK_FALSE(by_sign(trained, claims_of)[0].without_diverged.has_value());
+  Setting diverged = setting("x", 1, "random");
+  diverged.sites = 2;
+  trained[diverged] = runs({4.8});  // e^0.8 > 2
+  const Claim claim = by_sign(trained, claims_of)[0];
+  CHECK(claim.effect.mean == doctest::Approx((0.8 + 0.1) / 2));
+  REQUIRE(claim.without_diverged.has_value());
+  CHECK(claim.without_diverged->mean == doctest::Approx(0.1));
+  CHECK(claim.without_diverged->comparisons == 1);
+  trained[diverged] = runs({4.69});  // below twice: it counts
+  CHECK_FALSE(by_sign(trained, claims_of)[0].without_diverged.has_value());
+}

@@ -289,7 +289,7 @@ TEST_CASE("random placements: rounds are executed until they agree within 0.2 %,
   CHECK(executed(1e12, 5'000) == 8);  // only computation takes time
   CHECK(executed(1e5, 5'000) > 8);    // only communication takes time, which differs by several per cent
   CHECK(executed(1e5, 5'000) < 1200);
-  CHECK(executed(1e5, 1'000'000) == 1200);
+  CHECK(executed(1e5, 1'000'000) == 1199);  // all rounds after which experts move
 }
 
 TEST_CASE("asked for what a real run can see, it takes waiting for a third site for bytes under way") {

@@ -100,6 +100,29 @@ TEST_CASE("with full replicas, the whole model is every site's, with the same lo
             .epsilon(1e-6));
 }
 
+TEST_CASE("an evaluation has the mean of the sequences and their standard deviation") {
+  Training training(training_scenario("diloco", 2), real_options());
+  training.run(1);
+  const Model& model = training.executor.worker(0).model();
+  const std::int64_t count = training.batches.validation_sequences();
+  REQUIRE(count > 2);
+  std::vector<double> losses;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Batch one = training.batches.validation(i, 1);
+    const at::NoGradGuard no_grad;
+    losses.push_back(model.loss(one.tokens, one.targets).item<double>());
+  }
+  double mean = 0, squares = 0;
+  for (const double loss : losses) mean += loss / static_cast<double>(count);
+  for (const double loss : losses) squares += (loss - mean) * (loss - mean);
+  const EvaluationLoss found = evaluation_loss(model, training.batches, 3);
+  CHECK(found.mean == doctest::Approx(mean).epsilon(1e-6));
+  CHECK(found.mean == doctest::Approx(validation_loss(model, training.batches, 8)).epsilon(1e-6));
+  CHECK(found.standard_deviation > 1e-3);
+  CHECK(found.standard_deviation ==
+        doctest::Approx(std::sqrt(squares / static_cast<double>(count - 1))).epsilon(1e-4));
+}
+
 TEST_CASE("where sites differ, the whole model has their mean and names the tensor") {
   Training training(training_scenario("diloco", 3), real_options());
   const at::NoGradGuard no_grad;
