@@ -18,10 +18,16 @@ using costmodel::RunReport;
 using costmodel::Scenario;
 
 constexpr const char* kTargetExample =
-    "--target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target energy=800 or "
-    "--target tokens_per_s=1e6";
+    "--target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target energy=800, "
+    "--target tokens_per_s=1e6 or --target loss=2%";
 
 double utilization(const RunReport& report) { return report.compute_utilization; }
+
+double loss_of(const RunReport& report) {
+  if (report.quality && report.quality->published && report.quality->published->level.known())
+    return report.quality->published->level.points;
+  return std::numeric_limits<double>::quiet_NaN();
+}
 
 /// Reads the value as --within does.
 planner::Limits limits_of(const std::string& text, const Scenario& scenario) {
@@ -36,6 +42,10 @@ planner::Limits limits_of(const std::string& text, const Scenario& scenario) {
 }
 
 }  // namespace
+
+std::string asked_for(const Target& target, const Scenario& scenario) {
+  return target.name == "loss" && !scenario.quality ? "quality.model=\"published\"" : "";
+}
 
 Target utilization_target(double share) { return {"compute_utilization", share, true, utilization}; }
 
@@ -84,13 +94,24 @@ Target read_target(const std::string& text, const Scenario& scenario) {
               }};
     return {name, *limits.energy_kwh, false, [](const RunReport& r) { return *r.cost->energy_kwh; }};
   }
-  throw refuse("compute_utilization, wall_clock, cost, energy or tokens_per_s");
+  if (name == "loss") {
+    // A loss of 0 % is data-parallel training itself. Points are per cent.
+    constexpr double kMost = 100;
+    const bool percent = scenario::is_percentage(value);
+    const std::string_view digits = std::string_view(value).substr(0, value.size() - (percent ? 1 : 0));
+    const double points = parse_leading_number<double>(digits).value_or(0);
+    if (!percent || !parse_number<double>(digits) || !(points > 0) || !(points <= kMost))
+      throw refuse("a percentage above 0 and of at most 100: the loss above that of data-parallel training");
+    return {name, points, false, loss_of};
+  }
+  throw refuse("compute_utilization, wall_clock, cost, energy, tokens_per_s or loss");
 }
 
 std::string target_amount(const Target& target, double value, const Scenario& scenario) {
   // Five digits, because 1 % less bandwidth can change only the fourth digit.
   if (target.name == "compute_utilization") return fmt::format("{:.5g} %", value * 100);
   if (target.name == "wall_clock") return human_time(value);
+  if (target.name == "loss") return fmt::format("{:+.3g} % against data-parallel training", value);
   if (target.name == "cost") return amount_text(planner::Measure::cost, value, scenario);
   if (target.name == "energy") return amount_text(planner::Measure::energy, value, scenario);
   return human_count(value) + " tokens/s";

@@ -11,6 +11,7 @@ struct Target {
   std::string name;  // "compute_utilization"
   double value = 0;
   bool at_least = true;  // false: the metric must be at most `value`
+  /// Not a number where a report does not have the metric: published runs do not cover every loss.
   double (*metric)(const costmodel::RunReport&) = nullptr;
   /// The difference between the metric and the target, as a share of the target. The sign is positive on the
   /// side that reaches the target, so the result is at least 0 if the report reaches the target.
@@ -19,6 +20,9 @@ struct Target {
     return at_least ? share - 1 : 1 - share;
   }
 };
+
+/// What must be set for the metric to be there, as for --set; empty if the scenario has it.
+std::string asked_for(const Target& target, const costmodel::Scenario& scenario);
 
 /// Throws UsageError for text that is not a target, and for a target whose metric the scenario does not
 /// define.

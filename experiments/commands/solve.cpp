@@ -36,8 +36,9 @@ using planner::Found;
 /// The reports of runs, by value of the key. Each report is computed once.
 class Reports {
  public:
-  Reports(const po::variables_map& values, const Unknown& unknown, const Engine& engine)
-      : values_(values), unknown_(unknown), engine_(engine) {}
+  /// `more` is set in all scenarios, besides what the command line says.
+  Reports(const po::variables_map& values, const Unknown& unknown, const Engine& engine, std::string more)
+      : values_(values), unknown_(unknown), engine_(engine), more_(std::move(more)) {}
 
   /// Returns nullptr if the scenario is impossible with this value.
   const RunReport* at(double value) {
@@ -52,7 +53,12 @@ class Reports {
     return entry->second ? &*entry->second : nullptr;
   }
   [[nodiscard]] Scenario scenario_of(double value) const {
-    return read_scenario(values_, {unknown_.assignment(value)});
+    if (more_.empty()) return read_scenario(values_, {unknown_.assignment(value)});
+    return read_scenario(values_, {more_, unknown_.assignment(value)});
+  }
+  /// Notes why a report lacks the target's metric, as if the value were impossible.
+  void lacks(const Target& target, const RunReport& report) {
+    impossible_ = fmt::format("{} is unknown: {}", target.name, report.quality ? report.quality->reason : "");
   }
   [[nodiscard]] std::size_t computed() const { return computed_; }
   /// Whether several values were tried and all gave the same metric.
@@ -78,6 +84,7 @@ class Reports {
   const po::variables_map& values_;
   const Unknown& unknown_;
   Engine engine_;
+  std::string more_;
   std::map<double, std::optional<RunReport>> known_;
   std::size_t computed_ = 0;
   std::string impossible_;
@@ -99,6 +106,10 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
     return [&](double value) -> std::optional<double> {
       const RunReport* report = reports.at(value);
       if (report == nullptr) return std::nullopt;
+      if (std::isnan(target.metric(*report))) {
+        reports.lacks(target, *report);
+        return std::nullopt;
+      }
       return target.margin(*report);
     };
   };
@@ -243,7 +254,8 @@ void run_solve(const Arguments& arguments) {
       "key to solve for; its value is a count, rate, time, size, share, factor, power or price; required")(
       "target", po::value<std::string>()->value_name("NAME=VALUE"),
       "a lower bound, compute_utilization=95% or tokens_per_s=1e6, or an upper bound, wall_clock=3d, "
-      "cost=5000 or energy=800 (kWh) (default: a table for 50, 80, 90, 95 and 99 % utilisation)")(
+      "cost=5000, energy=800 (kWh) or loss=2% (above data-parallel training, by published runs) (default: a "
+      "table for 50, 80, 90, 95 and 99 % utilisation)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE.json"),
       "-: JSON on stdout; or a .json file (default: text on stdout)");
   add_scenario_options(options);
@@ -259,7 +271,10 @@ void run_solve(const Arguments& arguments) {
        "fomoe solve experiments/scenarios/two-sites.toml --for compute.step_time --target wall_clock=2min",
        "fomoe solve experiments/scenarios/two-sites.toml --for site.site-1.uplink --target "
        "compute_utilization=0.5",
-       "fomoe solve experiments/scenarios/four-regions.toml --for prices.gpu_hour --target cost=4000"}};
+       "fomoe solve experiments/scenarios/four-regions.toml --for prices.gpu_hour --target cost=4000",
+       "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target loss=2% --set "
+       "model.dense_parameters=1e9 --set model.sequence_length=2048 --set workload.tokens=20e9 --set "
+       "strategy.method=diloco --set platform.sites=4"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
 
@@ -282,7 +297,8 @@ void run_solve(const Arguments& arguments) {
 
   Engine formula = engine;
   formula.simulated = false;
-  Reports quick(*values, unknown, formula), precise(*values, unknown, engine);
+  const std::string more = asked_for(targets.front(), base);
+  Reports quick(*values, unknown, formula, more), precise(*values, unknown, engine, more);
   std::vector<Solution> solutions;
   for (const Target& target : targets) solutions.push_back(solve(unknown, target, quick, precise));
 

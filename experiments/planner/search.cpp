@@ -33,12 +33,21 @@ class Search {
  public:
   Search(const Domain& domain, const Margin& quick, const Margin& precise)
       : domain_(domain), precise_(precise) {
-    for (const double value : samples(domain)) {
-      const std::optional<double> margin = quick(value);
+    const std::vector<double> tried = samples(domain);
+    std::size_t first = tried.size(), last = 0;  // the possible samples are among these
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+      const std::optional<double> margin = quick(tried[i]);
       if (!margin) continue;
-      values_.push_back(value);
+      first = std::min(first, i);
+      last = i;
+      values_.push_back(tried[i]);
       quick_.push_back(*margin);
     }
+    if (values_.empty()) return;
+    // What is possible may end between two samples, and the target may be crossed between the last possible
+    // sample and that end.
+    if (first > 0) add(border(quick, tried[first - 1], tried[first]), quick, values_.begin());
+    if (last + 1 < tried.size()) add(border(quick, tried[last + 1], tried[last]), quick, values_.end());
   }
 
   Found run() {
@@ -97,6 +106,26 @@ class Search {
   }
 
  private:
+  /// Bisects between an impossible value and a possible one for the possible value that is closest to it.
+  double border(const Margin& quick, double impossible, double possible) const {
+    const auto close = [&] {
+      return domain_.whole
+                 ? std::abs(impossible - possible) <= 1
+                 : std::max(impossible, possible) / std::min(impossible, possible) <= 1 + kResolution;
+    };
+    while (!close()) {
+      double middle = std::sqrt(impossible * possible);
+      if (domain_.whole) middle = std::floor((impossible + possible) / 2);
+      (quick(middle) ? possible : impossible) = middle;
+    }
+    return possible;
+  }
+  void add(double value, const Margin& quick, std::vector<double>::iterator at) {
+    if (std::find(values_.begin(), values_.end(), value) != values_.end()) return;
+    quick_.insert(quick_.begin() + (at - values_.begin()), *quick(value));
+    values_.insert(at, value);
+  }
+
   bool good(double value) {
     const std::optional<double> margin = precise_(value);
     return margin && *margin >= 0;

@@ -15,7 +15,8 @@ using nlohmann::json;
 
 constexpr const char* kHeader =
     "run,method,sites,local_steps,expert_overlap,placement,outer_optimizer,skip_token,d_model,layers,experts,"
-    "tokens,global_batch_sequences,trainer.rate_transfer,trainer.learning_rate,strategy.reshuffle_rounds,seed,parameters,flops_per_"
+    "tokens,global_batch_sequences,trainer.rate_transfer,trainer.learning_rate,strategy.reshuffle_rounds,"
+    "seed,parameters,flops_per_"
     "token,"
     "flops,bytes_per_site,perplexity,site_perplexity,loss,site_loss,router_entropy,load_cv,ghost_share,"
     "seconds,"
@@ -89,13 +90,14 @@ TEST_CASE("fig-exp1: placements are judged by the whole model and by the sites' 
   };
   const std::string rows = placed("fixed", "", 4.0, 0.2) + placed("random", "", 3.9, 0.6) +
                            placed("random", "1_000_000", 3.95, 0.35) + rows_of({.loss = 3.8}, "diloco");
-  CHECK(verdicts("fig-exp1", rows) ==
-        // LocalAdamW was not trained, and one overlap says nothing of convergence or of other costs.
-        "cannot be told, cannot be told, does not hold, holds, cannot be told, cannot be told, cannot be told, "
-        // Fixed against random by the sites' own models; then against owners that are drawn once.
-        "cannot be told, holds, does not hold, holds, holds, does not hold, "
-        // Routers choose among 8 experts at a site as evenly as they could, and among 16 less so.
-        "holds");
+  CHECK(
+      verdicts("fig-exp1", rows) ==
+      // LocalAdamW was not trained, and one overlap says nothing of convergence or of other costs.
+      "cannot be told, cannot be told, does not hold, holds, cannot be told, cannot be told, cannot be told, "
+      // Fixed against random by the sites' own models; then against owners that are drawn once.
+      "cannot be told, holds, does not hold, holds, holds, does not hold, "
+      // Routers choose among 8 experts at a site as evenly as they could, and among 16 less so.
+      "holds");
 }
 
 TEST_CASE("fig-lr-transfer: a best rate that stays over widths and depths, and one that moves") {
