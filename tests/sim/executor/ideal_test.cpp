@@ -91,3 +91,45 @@ TEST_CASE("ideal: fomoe with fixed placement, every O_e that divides M, simulate
     }
   }
 }
+
+namespace {
+
+struct ExpertsAndSites {
+  int experts, sites;
+};
+
+/// Numbers of sites that do not divide the copies of the experts of a layer: some sites hold one expert more.
+costmodel::Scenario unequal_experts(const ExpertsAndSites& size, int overlap) {
+  costmodel::Scenario scenario = tests::ideal_scenario("fomoe", size.sites, overlap);
+  scenario.model.experts = size.experts;
+  return scenario;
+}
+
+void check_each_site(const costmodel::Scenario& scenario) {
+  const costmodel::RunReport formula = costmodel::closed_form(scenario), report = tests::simulated(scenario);
+  for (std::size_t site = 0; site < report.sites.size(); ++site) {
+    tests::check_close(report.sites[site].bytes_sent, formula.sites[site].bytes_sent, 1e-12);
+    tests::check_close(report.sites[site].bytes_received, formula.sites[site].bytes_received, 1e-12);
+    tests::check_close(report.sites[site].compute_s, formula.sites[site].compute_s, 1e-12);
+    CHECK(report.sites[site].memory_bytes == formula.sites[site].memory_bytes);
+  }
+  tests::check_close(report.wall_clock_s, formula.wall_clock_s, 1e-9);
+  tests::check_close(report.compute_utilization, formula.compute_utilization, 1e-9);
+  tests::check_close(report.bytes_per_token, formula.bytes_per_token, 1e-12);
+  tests::check_close(report.flops_per_token, formula.flops_per_token, 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("unequally many experts: simulated = closed form, for each number of owners") {
+  for (const ExpertsAndSites size : {ExpertsAndSites{8, 3}, {64, 3}, {128, 3}, {16, 5}, {16, 6}, {16, 7}}) {
+    for (int overlap = 1; overlap <= size.sites; ++overlap) {
+      for (const auto collective : {costmodel::Collective::ring, costmodel::Collective::direct}) {
+        CAPTURE(size.experts, size.sites, overlap, costmodel::to_string(collective));
+        costmodel::Scenario scenario = unequal_experts(size, overlap);
+        scenario.strategy.collective = collective;
+        check_each_site(scenario);
+      }
+    }
+  }
+}
