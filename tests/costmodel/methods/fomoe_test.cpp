@@ -97,7 +97,9 @@ TEST_CASE("fomoe with experts that the sites cannot divide evenly: the plan send
   };
   for (const auto [experts, sites] : {Size{8, 3}, {64, 3}, {16, 5}, {16, 6}, {16, 7}}) {
     for (int overlap = 1; overlap <= sites; ++overlap) {
-      CAPTURE(experts, sites, overlap);
+      CAPTURE(experts);
+      CAPTURE(sites);
+      CAPTURE(overlap);
       Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
       scenario.model.experts = experts;
       const SentBytes sent = summarise(scenario).sent, planned = tests::sent_in_round(tests::plan_of(scenario), sites, 0);

@@ -68,7 +68,9 @@ TEST_CASE("8, 64 and 128 experts at three sites, and 16 at five to seven: all pl
     for (std::size_t i = 0; i < counts.counts.size(); ++i)
       counts.counts[i] = static_cast<std::int64_t>(i * i % 17);
     for (int overlap = 1; overlap <= workers; ++overlap) {
-      CAPTURE(experts, workers, overlap);
+      CAPTURE(experts);
+      CAPTURE(workers);
+      CAPTURE(overlap);
       const bool ok = rc::check([&] {
         check_constraints(fixed_placement(4, experts, workers, overlap));
         check_constraints(affinity_placement(counts, overlap));

@@ -46,7 +46,9 @@ TEST_CASE("8 experts at three sites: trained, resumed and exported, with the pla
   for (const auto placement : {fixed, random}) {
     for (const bool skip_token : {false, true}) {
       for (const int overlap : {1, 2}) {
-        CAPTURE(to_string(placement), skip_token, overlap);
+        CAPTURE(to_string(placement));
+        CAPTURE(skip_token);
+        CAPTURE(overlap);
         const costmodel::Scenario scenario = at_three_sites(placement, skip_token, overlap);
         const Directory directory;
         Training whole(scenario, exact_options()), first(scenario, exact_options());
