@@ -22,8 +22,8 @@ struct SiteCounts {
   /// Of the dense part, and of the experts that the method places on the site.
   double dense_elements = 0, expert_elements = 0;
   FlopsPerToken flops_per_token;
-  GpuNeed need_of_gpu;           // memory of the fullest GPU
-  double bytes_per_site = 0;     // memory of all GPUs
+  GpuNeed need_of_gpu;        // memory of the fullest GPU
+  double bytes_per_site = 0;  // memory of all GPUs
 };
 
 struct Counts {
@@ -34,7 +34,7 @@ struct Counts {
   std::vector<SiteCounts> sites;  // one if the sites are alike, otherwise one for each
   std::size_t fullest = 0;        // the one of them whose GPUs are fullest, relative to their memory
   double flops_per_token = 0;     // mean over the tokens of all sites
-  double mean_sequences = 0;  // of a site that trains, in a step
+  double mean_sequences = 0;      // of a site that trains, in a step
 
   [[nodiscard]] const SiteCounts& at(int site) const {
     return sites[alike ? 0 : static_cast<std::size_t>(site)];

@@ -1,6 +1,7 @@
 // FoMoE: each of the M sites holds N_le = O_e·N_e/M of the N_e experts of every layer, so each expert has O_e
-// owners. If N_le is no whole number, sites hold one expert more in some layers than in others, in turn, and a
-// site that holds more in all layers sends more; then N_le, and what follows from it, is the mean over sites. After K local steps the dense part is averaged among all sites. At the same time each expert is
+// owners. If N_le is no whole number, sites hold one expert more in some layers than in others, in turn, and
+// a site that holds more in all layers sends more; then N_le, and what follows from it, is the mean over
+// sites. After K local steps the dense part is averaged among all sites. At the same time each expert is
 // averaged among its owners. An outer step follows. A random placement is redrawn at the end of every T-th
 // round, and a site fetches its new experts from an old owner. An affinity placement is computed once, from
 // routing counts. Each site sends B_dense + B_sparse bytes per round, where S_dense is the size of the dense
@@ -219,7 +220,9 @@ double missing_bytes_of(const Axes& axes, const Fixed& fixed, double held) {
   if (of_layer == fewer || fixed.moe_layers == 0)
     return fixed.migrated_contents * (1.0 - held) * fixed.expert_elements * held * bytes;
   const double with_more = fixed.experts * held - fewer;  // share of the layers that have one expert more
-  const auto missing = [&](double experts) { return (1.0 - experts / fixed.experts) * experts / fixed.experts; };
+  const auto missing = [&](double experts) {
+    return (1.0 - experts / fixed.experts) * experts / fixed.experts;
+  };
   const double share = (1.0 - with_more) * missing(fewer) + with_more * missing(fewer + 1.0);
   return fixed.migrated_contents * share * fixed.expert_elements * bytes;
 }

@@ -70,8 +70,8 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
 FlopsPerToken flops_per_token(const ModelShape& shape, double local_experts, bool skip_token,
                               FlopsAccounting accounting) {
   return partial_replica_flops(full_replica_flops(shape), static_cast<double>(shape.experts),
-                               static_cast<double>(shape.active_experts), local_experts,
-                               skip_token, accounting);
+                               static_cast<double>(shape.active_experts), local_experts, skip_token,
+                               accounting);
 }
 
 FlopsPerToken flops_per_token(const Scenario& scenario) {

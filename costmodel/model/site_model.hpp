@@ -81,8 +81,8 @@ inline double gradient_bytes(const SiteModel& model, double sequences) {
 }
 
 /// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is
-/// active_experts, and the site holds N_le of the N_e experts of the layer. Because layers of a site differ by
-/// at most one expert, the mean over the layers is that of the mean N_le.
+/// active_experts, and the site holds N_le of the N_e experts of the layer. Because layers of a site differ
+/// by at most one expert, the mean over the layers is that of the mean N_le.
 inline double executed_experts(const SiteModel& model, double local_experts) {
   if (model.skip_token) return model.active_experts * local_experts / std::max(model.experts, 1.0);
   return std::min(model.active_experts, local_experts);

@@ -14,8 +14,8 @@ namespace fomoe::costmodel {
 namespace {
 
 // The cyclic pattern: expert e is on the workers (e·O_e … e·O_e + O_e − 1) mod M. Every worker appears
-// N_e·O_e/M times, the first ones once more if this is no whole number, and never twice for one expert because
-// O_e ≤ M.
+// N_e·O_e/M times, the first ones once more if this is no whole number, and never twice for one expert
+// because O_e ≤ M.
 int cyclic_owner(std::int64_t expert, int slot, int workers, int overlap) {
   return static_cast<int>((expert * overlap + slot) % workers);
 }
@@ -94,8 +94,8 @@ Placement fixed_placement(int layers, int experts, int workers, int overlap) {
   Placement placement(layers, experts, workers, overlap);
   const bool blocks = workers % overlap == 0;
   for (int layer = 0; layer < layers; ++layer) {
-    int block = 0;               // first worker of the block that has the next expert
-    std::int64_t of_block = 0;   // experts that it has
+    int block = 0;              // first worker of the block that has the next expert
+    std::int64_t of_block = 0;  // experts that it has
     for (int expert = 0; expert < experts; ++expert, ++of_block) {
       for (; blocks && of_block == experts_at(experts, overlap, workers, layer, block); of_block = 0)
         block += overlap;
@@ -119,7 +119,8 @@ Placement random_placement(int layers, int experts, int workers, int overlap, st
   std::vector<int> worker_of(static_cast<std::size_t>(workers)), pool;
   for (int layer = 0; layer < layers; ++layer) {
     // Random labels of workers and experts make every (expert, worker) pair equally likely, with probability
-    // exactly N_le/N_e. The trades add variety: without them the sets of owners would be shifts of one pattern.
+    // exactly N_le/N_e. The trades add variety: without them the sets of owners would be shifts of one
+    // pattern.
     std::iota(worker_of.begin(), worker_of.end(), 0);
     shuffle(worker_of, engine);
     // The first workers of the pattern have one expert more if they do not all have equally many.

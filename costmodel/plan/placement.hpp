@@ -9,8 +9,8 @@
 namespace fomoe::costmodel {
 
 /// Places every expert of every layer on exactly O_e = `overlap` of the M workers. Every worker holds exactly
-/// N_le = O_e·N_e/M of the N_e distinct experts of each layer (FoMoE paper, "Expert placement modes"). If this
-/// is no whole number, a worker holds experts_at() of them (site_shares.hpp), in every placement.
+/// N_le = O_e·N_e/M of the N_e distinct experts of each layer (FoMoE paper, "Expert placement modes"). If
+/// this is no whole number, a worker holds experts_at() of them (site_shares.hpp), in every placement.
 class Placement {
  public:
   Placement(int layers, int experts, int workers, int overlap);

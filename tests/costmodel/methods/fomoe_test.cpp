@@ -102,7 +102,8 @@ TEST_CASE("fomoe with experts that the sites cannot divide evenly: the plan send
       CAPTURE(overlap);
       Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
       scenario.model.experts = experts;
-      const SentBytes sent = summarise(scenario).sent, planned = tests::sent_in_round(tests::plan_of(scenario), sites, 0);
+      const SentBytes sent = summarise(scenario).sent,
+                      planned = tests::sent_in_round(tests::plan_of(scenario), sites, 0);
       CHECK(planned.dense == doctest::Approx(sent.dense).epsilon(1e-14));
       CHECK(planned.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-14));
       CHECK(planned.migration == 0);

@@ -83,8 +83,8 @@ TEST_CASE("memory: 18 B per held parameter, and 8 B more with outer state") {
 TEST_CASE("impossible combinations are refused, and the message names the nearest possible ones") {
   Scenario scenario = tests::ideal_scenario("fomoe", 8, 9);
   scenario.model.experts = 12;
-  CHECK_THROWS_WITH_AS(check(scenario), "strategy.expert_overlap: got 9; expected 1 to 8 sites; for example 8",
-                       InputError);
+  CHECK_THROWS_WITH_AS(check(scenario),
+                       "strategy.expert_overlap: got 9; expected 1 to 8 sites; for example 8", InputError);
   scenario.model.experts = scenario.model.active_experts = 3;
   scenario.strategy.expert_overlap = 2;
   CHECK_THROWS_WITH_AS(check(scenario),

@@ -93,8 +93,8 @@ TEST_CASE("affinity: it reaches the optimum over all placements, with the migrat
     struct Size {
       int workers, experts, overlap;
     };
-    const auto [workers, experts, overlap] =
-        *rc::gen::elementOf(std::vector<Size>{{2, 4, 1}, {3, 3, 2}, {3, 6, 1}, {4, 4, 2}, {4, 4, 3}, {2, 3, 1}, {3, 5, 1}, {3, 4, 2}, {4, 3, 3}});
+    const auto [workers, experts, overlap] = *rc::gen::elementOf(std::vector<Size>{
+        {2, 4, 1}, {3, 3, 2}, {3, 6, 1}, {4, 4, 2}, {4, 4, 3}, {2, 3, 1}, {3, 5, 1}, {3, 4, 2}, {4, 3, 3}});
     const RoutingCounts counts = random_counts(1, experts, workers, *rc::gen::element(3, 20));
     const Placement previous = random_placement(1, experts, workers, overlap, 3, 0);
     const bool had_one = *rc::gen::arbitrary<bool>();

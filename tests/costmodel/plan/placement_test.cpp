@@ -99,14 +99,15 @@ TEST_CASE("the worker with one expert more changes from layer to layer") {
 }
 
 TEST_CASE("random placement of unequally many experts: 1,000 draws, each pair has probability N_le/N_e") {
-  // M = 3, N_e = 8, O_e = 2: in layer 0 worker 0 holds 6 experts, the others 5. Of 1,000 draws, a pair has 750
-  // or 625 with a deviation below 15.4, so that none of 24 pairs is more than 5 deviations away.
+  // M = 3, N_e = 8, O_e = 2: in layer 0 worker 0 holds 6 experts, the others 5. Of 1,000 draws, a pair has
+  // 750 or 625 with a deviation below 15.4, so that none of 24 pairs is more than 5 deviations away.
   std::vector<int> count(24, 0);
   for (std::uint64_t epoch = 0; epoch < 1000; ++epoch) {
     const Placement placement = random_placement(1, 8, 3, 2, 11, epoch);
     check_constraints(placement);
     for (int expert = 0; expert < 8; ++expert) {
-      for (const int owner : placement.owners(0, expert)) ++count[static_cast<std::size_t>(3 * expert + owner)];
+      for (const int owner : placement.owners(0, expert))
+        ++count[static_cast<std::size_t>(3 * expert + owner)];
     }
   }
   for (std::size_t pair = 0; pair < count.size(); ++pair)

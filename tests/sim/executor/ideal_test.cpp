@@ -105,8 +105,8 @@ costmodel::Scenario unequal_experts(const ExpertsAndSites& size, int overlap) {
   return scenario;
 }
 
-/// Where the owners of experts are no blocks of sites, all-reduces with different shares of ports run at the same
-/// time, and a site that holds fewer experts may end later than its bytes alone take: within 0.1 %.
+/// Where the owners of experts are no blocks of sites, all-reduces with different shares of ports run at the
+/// same time, and a site that holds fewer experts may end later than its bytes alone take: within 0.1 %.
 void check_each_site(const costmodel::Scenario& scenario) {
   const int overlap = scenario.strategy.expert_overlap;
   const double tolerance = scenario.sites() % overlap == 0 ? 1e-9 : 1e-3;
