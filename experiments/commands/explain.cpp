@@ -60,7 +60,7 @@ std::string unequal_experts(const Scenario& scenario) {
   if (shares.fewest_of_layer() == shares.most_of_layer()) return "";
   std::string text = fmt::format(", {} or {} of the {} of each layer", shares.fewest_of_layer(),
                                  shares.most_of_layer(), shares.experts);
-  if (shares.differ()) text += fmt::format("; the most are {:.4g}, which decide", shares.held(0));
+  if (shares.differ()) text += fmt::format("; the site with most, {:.4g}, decides", shares.held(0));
   return text;
 }
 
