@@ -59,7 +59,7 @@ CASES = [
     ("fomoe-one-owner", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 1, "placement": "fixed"}, "weights"),
     ("fomoe-random", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random"}, ""),
     # Four sites do not divide three copies of each expert: they hold one more in some layers than in others.
-    ("fomoe-uneven", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 3, "placement": "fixed", "payload_dtype": "int8"}, "weights"),
+    ("fomoe-uneven-int8", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 3, "placement": "fixed", "payload_dtype": "int8"}, "weights"),
     ("fomoe-uneven-random", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 3, "placement": "random", "reshuffle_rounds": 2}, "weights"),
     ("fomoe-uneven-masked", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 3, "placement": "random", "reshuffle_rounds": 2}, "weights"),
     ("fomoe-random-int8", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random", "payload_dtype": "int8"}, ""),
