@@ -22,28 +22,18 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// Checks that N_le = O_e·N_e/M is a whole number. The message names the legal values nearest to the given
-// one.
+// Each site holds experts of each layer: it has a model of its own, and the copies of a layer go round.
 void check_overlap(const Scenario& scenario) {
-  const int sites = scenario.sites();
+  const std::int64_t sites = scenario.sites(), experts = scenario.model.experts;
   const int overlap = scenario.strategy.expert_overlap;
-  const std::int64_t experts = scenario.model.experts;
-  const auto legal = [&](int value) {
-    return value >= 1 && value <= sites && (value * experts) % sites == 0;
-  };
-  if (legal(overlap)) return;
-  int below = overlap, above = overlap;
-  while (below >= 1 && !legal(below)) --below;
-  while (above <= sites && !legal(above)) ++above;
-  std::string nearest;
-  if (below >= 1) nearest = std::to_string(below);
-  if (above <= sites && above >= 1) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
-  if (nearest.empty()) nearest = std::to_string(sites);
-  throw InputError("strategy.expert_overlap", std::to_string(overlap),
-                   "1 to " + std::to_string(sites) + " sites for which expert_overlap · " +
-                       std::to_string(experts) + " experts ÷ " + std::to_string(sites) +
-                       " sites is a whole number; the nearest valid value is " + nearest,
-                   nearest.substr(0, nearest.find(' ')));
+  const std::int64_t least = (sites + experts - 1) / experts;
+  if (overlap >= least && overlap <= sites) return;
+  std::string expected = std::to_string(least) + " to " + std::to_string(sites) + " sites";
+  if (least > 1)
+    expected += ", so that each of the " + std::to_string(sites) + " sites holds at least one of the " +
+                std::to_string(experts) + " experts of a layer";
+  throw InputError("strategy.expert_overlap", std::to_string(overlap), expected,
+                   std::to_string(overlap < least ? least : sites));
 }
 
 // Fragments consist of whole layers and take turns within a round of several steps. Each fragment must be

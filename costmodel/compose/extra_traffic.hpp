@@ -30,7 +30,7 @@ int rejoin_source(const ExtraTraffic& traffic);
 /// Returns `plan` with the operations of the scenario's extra traffic.
 Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 
-/// Adds the extra traffic to a summary, for equal sites. `held_share` = O_e/M is the share of the experts
+/// Adds the extra traffic to a summary, for equal sites. `held_share`, O_e/M, is the share of the experts
 /// that a site holds, where O_e is the number of sites that hold each expert and M is the number of sites.
 /// The result is exact if the transfers of a round fit into its compute time.
 void add_extra_traffic(PlanSummary& summary, const Axes& axes, double held_share, const Fixed& fixed,

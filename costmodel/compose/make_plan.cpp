@@ -7,6 +7,7 @@
 #include "costmodel/compute/own_pace.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
@@ -14,7 +15,8 @@ Plan make_plan(const Scenario& scenario) { return with_extra_traffic(scenario, c
 
 PlanSummary summarise(const Scenario& scenario, const Axes& axes, const Fixed& fixed) {
   PlanSummary summary = summarise(*scenario.strategy.method, axes, fixed);
-  add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, extra_traffic_of(scenario),
+  const double held = most_held_share(axes.sites, axes.expert_overlap, fixed.moe_layers, fixed.experts);
+  add_extra_traffic(summary, axes, held, fixed, extra_traffic_of(scenario),
                     state_bytes_per_parameter(scenario));
   if (at_own_pace(scenario.strategy)) {  // the method's formula has one cycle of each site in each round
     const double cycles =

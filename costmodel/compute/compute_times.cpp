@@ -205,7 +205,7 @@ void check_profile(const Scenario& scenario) {
   const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
   if (profiled == nullptr) return;
   check_same_model(scenario, profiled->profile);
-  (void)estimate_step(profiled->profile, profiled->micro_batch_sequences, local_experts(scenario),
+  (void)estimate_step(profiled->profile, profiled->micro_batch_sequences, expert_shares(scenario).of_layer(0),
                       scenario.strategy.skip_token);
 }
 
@@ -220,7 +220,7 @@ ComputeTimes compute_times(const Scenario& scenario, const Counts& counts, int s
   load.sequences = sequences;
   const WireBytes wire = wire_bytes(scenario.strategy);
   ComputeTimes times;
-  times.step = site_step(scenario, model, counts);
+  times.step = site_step(scenario, counts.at(site));
   const SiteStep& step = times.step;
   const StepSeconds seconds = step_seconds(step, model, load, &times.intra_site);
   times.gradients_s = seconds.gradients_s;

@@ -4,17 +4,17 @@
 
 #include "costmodel/compute/state_updates.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
-SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& counts) {
+SiteStep site_step(const Scenario& site, const SiteCounts& counts) {
   const SiteGpus& gpus = site.gpus;
+  const SiteModel& model = counts.model;
   SiteStep step;
-  step.dense = counts.fixed.dense_elements;
-  step.experts = counts.fixed.expert_elements * counts.held_share;
-  step.flops_per_token = counts.flops_per_token;
-  step.executed_again = repeated_share(gpus, flops_per_token(site), unembedding_flops(site.model));
+  step.dense = counts.dense_elements;
+  step.experts = counts.expert_elements;
+  step.flops_per_token = counts.flops_per_token.total();
+  step.executed_again = repeated_share(gpus, counts.flops_per_token, unembedding_flops(site.model));
   step.repeated = step.executed_again;
   if (const auto* given = std::get_if<GivenStepTime>(&site.compute)) {
     step.given_s = given->seconds;
@@ -28,7 +28,7 @@ SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& c
     const bool together = executed_together(profile);
     step.from = SiteStep::From::profiled;
     step.profiled =
-        estimate_step(profile, micro_batch_sequences, local_experts(site), site.strategy.skip_token);
+        estimate_step(profile, micro_batch_sequences, counts.local_experts, site.strategy.skip_token);
     step.adds_communication = !together;
     if (recomputes(profile)) step.repeated = 0;
     if (!together)

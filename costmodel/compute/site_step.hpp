@@ -13,7 +13,7 @@ struct SiteStep {
   From from = From::given;
   double given_s = 0;
   AssumedDevice device;
-  double flops_per_token = 0;  // of the model
+  double flops_per_token = 0;  // of the model, at the site
   /// Of the number of experts that the site holds. The optimiser's time is that of one GPU with the whole
   /// replica.
   StepEstimate profiled;
@@ -36,9 +36,9 @@ struct SiteStep {
   }
 };
 
-/// `site` is the scenario of a site (AtSite), and `counts` are those of the whole scenario. Throws InputError
-/// if the profile has no step of the scenario's micro-batch.
-SiteStep site_step(const Scenario& site, const SiteModel& model, const Counts& counts);
+/// `site` is the scenario of a site (AtSite), and `counts` are those of the site. Throws InputError if the
+/// profile has no step of the scenario's micro-batch.
+SiteStep site_step(const Scenario& site, const SiteCounts& counts);
 
 /// Times of one optimiser step of a site whose part of the batch is load.sequences. If `inside` is given, it
 /// is set to the communication among the GPUs of the site, which the result includes.

@@ -98,13 +98,13 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario,
 }
 
 bool step_times_differ(const Scenario& scenario) {
-  return steps_differ(scenario) ||
+  return steps_differ(scenario) || expert_shares(scenario).differ() ||
          (!std::holds_alternative<GivenStepTime>(scenario.compute) && !scenario.strategy.method->one_site &&
           scenario.workload.global_batch_sequences % scenario.sites() != 0);
 }
 
 std::string unequal_steps(const Scenario& scenario, const std::vector<ComputeTimes>& times) {
-  if (!steps_differ(scenario)) return "";
+  if (!steps_differ(scenario) && !expert_shares(scenario).differ()) return "";
   const auto name = [&](int site) { return scenario.platform.sites[static_cast<std::size_t>(site)].name; };
   int slowest = -1, fastest = -1;
   double longest_s = 0, shortest_s = platforms::kUnlimited;
@@ -139,7 +139,7 @@ std::vector<double> balanced_shares(const Scenario& scenario) {
                        "each [[site]]",
                        "batch = \"equal\"");
     const double factor = scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor;
-    shares.push_back(sequences / (factor * compute_times(at, sequences).gradients_s));
+    shares.push_back(sequences / (factor * compute_times(at, counts_of(at), site, sequences).gradients_s));
   }
   return shares;
 }

@@ -27,8 +27,8 @@ double training_peak_flops(const Scenario& scenario);
 /// · peak), and the same for kernel efficiency. Empty if the peak of a site is unknown.
 std::optional<RunEfficiency> run_efficiency(const Scenario& scenario, const std::vector<ComputeTimes>& times);
 
-/// Whether steps_differ(), or sites that are alike have unequal parts of a batch that is no multiple of their
-/// number.
+/// Whether steps_differ(), sites hold unequally many experts, or have unequal parts of a batch that is no
+/// multiple of their number.
 bool step_times_differ(const Scenario& scenario);
 
 /// Says which sites have the longest and the shortest steps; empty if they differ by less than 5 %.

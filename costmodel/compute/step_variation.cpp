@@ -68,7 +68,7 @@ const ProfilePoint& sampled_point(const Scenario& scenario) {
   const auto& profiled = std::get<ProfiledCompute>(scenario.compute);
   for (const ProfilePoint* point :
        points_of(profiled.profile, profiled.micro_batch_sequences, scenario.strategy.skip_token)) {
-    if (point->local_experts == local_experts(scenario)) return *point;
+    if (point->local_experts == std::llround(expert_shares(scenario).of_layer(0))) return *point;
   }
   return profiled.profile.points.front();
 }

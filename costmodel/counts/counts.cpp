@@ -33,8 +33,8 @@ Counts counts_of(const Scenario& scenario) {
   counts.method = scenario.strategy.method;
   counts.axes = axes_of(scenario);
   counts.fixed = fixed_of(scenario);
-  counts.alike = !steps_differ(scenario);
-  counts.held_share = counts.axes.expert_overlap / counts.axes.sites;
+  const ExpertShares shares = expert_shares(scenario);
+  counts.alike = !steps_differ(scenario) && !shares.differ();
   counts.flops_per_token = flops_per_token(scenario).total();
   const bool one_site = counts.method->one_site;
   const double training = one_site ? 1.0 : counts.axes.sites;
@@ -45,9 +45,15 @@ Counts counts_of(const Scenario& scenario) {
     const AtSite at(scenario, static_cast<int>(i));
     SiteCounts& site = counts.sites.emplace_back();
     site.model = site_model(at);
-    site.load = site_load(at, site.model, counts.fixed, counts.axes);
+    const int index = static_cast<int>(i);
+    site.local_experts = shares.of_layer(index);
+    site.dense_elements = counts.fixed.dense_elements;
+    site.expert_elements = counts.fixed.expert_elements * shares.held(index);
+    site.flops_per_token = flops_per_token(scenario.model, site.local_experts, scenario.strategy.skip_token,
+                                           FlopsAccounting::mechanism);
+    site.load = site_load(at, index, site.model, counts.fixed, counts.axes);
     site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
-    divide_batch(scenario, static_cast<int>(i), counts.alike, counts.mean_sequences, site);
+    divide_batch(scenario, index, counts.alike, counts.mean_sequences, site);
     if (site.share_of_training == 0) continue;
     site.need_of_gpu = need_of(site.model, site.load, memory_per_gpu(site.model, site.load));
     site.bytes_per_site = memory_per_site(site.model, site.load).total();

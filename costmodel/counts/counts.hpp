@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
@@ -17,20 +18,23 @@ struct SiteCounts {
   double few = 0, many = 0;  // sequences of a site in a step: ⌊batch ÷ sites⌋ and ⌈batch ÷ sites⌉ if alike
   double share_of_few = 0;       // share of the sites that have `few` sequences
   double share_of_training = 1;  // sites that this one stands for ÷ sites of the platform, if they train
-  GpuNeed need_of_gpu;           // memory of the fullest GPU
-  double bytes_per_site = 0;     // memory of all GPUs
+  double local_experts = 0;      // of a layer, mean over the layers
+  /// Of the dense part, and of the experts that the method places on the site.
+  double dense_elements = 0, expert_elements = 0;
+  FlopsPerToken flops_per_token;
+  GpuNeed need_of_gpu;        // memory of the fullest GPU
+  double bytes_per_site = 0;  // memory of all GPUs
 };
 
 struct Counts {
   const Method* method = nullptr;
   Axes axes;
   Fixed fixed;
-  bool alike = true;              // all sites have the same GPUs, step times and shares of the batch
+  bool alike = true;  // all sites have the same GPUs, step times, shares of the batch, and as many experts
   std::vector<SiteCounts> sites;  // one if the sites are alike, otherwise one for each
   std::size_t fullest = 0;        // the one of them whose GPUs are fullest, relative to their memory
-  double held_share = 1;          // share of the experts that a site holds: O_e/M
-  double flops_per_token = 0;
-  double mean_sequences = 0;  // of a site that trains, in a step
+  double flops_per_token = 0;     // mean over the tokens of all sites
+  double mean_sequences = 0;      // of a site that trains, in a step
 
   [[nodiscard]] const SiteCounts& at(int site) const {
     return sites[alike ? 0 : static_cast<std::size_t>(site)];

@@ -64,8 +64,12 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   if (residency == Residency::experts_sharded)
     return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);
   const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
-  // The division has a remainder only for the expert count of an opaque model.
+  const ExpertShares shares = expert_shares(scenario);
+  const std::int64_t experts = shares.layers * shares.experts;
+  // The divisions have a remainder only for the expert count of an opaque model.
   const auto held = [&](std::int64_t elements) {
+    if (shares.differ())
+      return elements / experts * shares.at(0) + elements % experts * shares.at(0) / experts;
     return elements / sites * overlap + elements % sites * overlap / sites;
   };
   return counts.dense() + held(counts.expert) +

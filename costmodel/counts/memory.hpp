@@ -99,7 +99,8 @@ MemoryBytes memory_per_site(const SiteModel& model, const SiteLoad& load);
 double host_bytes_per_site(const SiteModel& model, const SiteLoad& load);
 
 /// Parameters of one replica: all dense parameters, O_e/M of the experts and, without skip-token, O_e/M of
-/// the router. O_e is the number of sites that hold each expert, and M is the number of sites.
+/// the router. O_e is the number of sites that hold each expert, and M is the number of sites. If sites hold
+/// unequally many experts, this is the largest replica.
 std::int64_t parameters_per_site(const Scenario& scenario);
 
 /// The largest micro-batch with which the fullest GPU stays within its memory; 0 if not even one sequence

@@ -59,8 +59,9 @@ RunReport closed_form(const Scenario& scenario) {
     }
     row.exposed_communication_s = round.exposed_s;
     row.idle_s = round.slowest_compute_s + round.waiting_s - row.compute_s;
-    row.bytes_sent = plan.rounds * plan.sent.total();
-    row.bytes_received = plan.rounds * plan.received_bytes();
+    const RoundBytes bytes = round_bytes(resolved, site);
+    row.bytes_sent = plan.rounds * bytes.sent;
+    row.bytes_received = plan.rounds * bytes.received;
     if (!resolved.own_pace) continue;
     const OwnPaceSite own = own_pace_site(resolved, site);
     row.compute_s = own.compute_s;
@@ -78,7 +79,7 @@ RunReport closed_form(const Scenario& scenario) {
   finish_report(report);
   report.bottleneck.link = slowest_port(effective_platform(scenario.platform, scenario.network));
   report.bottleneck.link_busy_share =
-      plan.sent.total() / resolved.links.sets.all.port_bytes_per_s() / round.duration_s;
+      round_bytes(resolved, 0).sent / resolved.links.sets.all.port_bytes_per_s() / round.duration_s;
   add_cost(report, scenario);
   add_quality(report, scenario);
   add_goodput(report, scenario);

@@ -1,5 +1,7 @@
 #include "costmodel/formula/outcome.hpp"
 
+#include "costmodel/formula/sent_to.hpp"
+
 namespace fomoe::costmodel {
 
 Outcome outcome_of(const Resolved& resolved) {
@@ -30,7 +32,7 @@ Outcome outcome_of(const Resolved& resolved) {
   outcome.round_exposed_communication_s = round.exposed_s;
   outcome.round_idle_s = round.slowest_compute_s + round.waiting_s - outcome.round_compute_s;
   outcome.link_busy_share =
-      outcome.bytes_sent_per_site_per_round / resolved.links.sets.all.port_bytes_per_s() / round.duration_s;
+      round_bytes(resolved, 0).sent / resolved.links.sets.all.port_bytes_per_s() / round.duration_s;
   outcome.cost_total = resolved.values.cost_total;
   outcome.energy_kwh = resolved.values.energy_kwh;
   return outcome;

@@ -30,10 +30,9 @@ void slow_down(StepSeconds& step, double factor) {
   step.optimizer_s *= factor;
 }
 
-SiteSeconds seconds_of(const Scenario& scenario, int site, const Counts& counts,
-                       const SiteCounts& site_counts) {
+SiteSeconds seconds_of(const Scenario& scenario, int site, const SiteCounts& site_counts) {
   const AtSite at(scenario, site);
-  const SiteStep step = site_step(at, site_counts.model, counts);
+  const SiteStep step = site_step(at, site_counts);
   SiteModel model = site_counts.model;
   set_rates(model, at.scenario().gpus);
   const auto step_of = [&](double sequences) {
@@ -60,7 +59,7 @@ ResolvedTimes times_of(const Scenario& scenario, const Counts& counts, const Pla
   for (std::size_t i = 0; i < counts.sites.size(); ++i) {
     SiteSeconds& site = times.sites.emplace_back();
     if (counts.sites[i].share_of_training == 0) continue;
-    site = seconds_of(scenario, static_cast<int>(i), counts, counts.sites[i]);
+    site = seconds_of(scenario, static_cast<int>(i), counts.sites[i]);
     site.round_compute_s = round_compute_s(plan, site.mean, site.outer_step_s);
     if (site.many.step_s() > times.slowest_step().step_s()) times.slowest = i;
   }
@@ -68,11 +67,11 @@ ResolvedTimes times_of(const Scenario& scenario, const Counts& counts, const Pla
   return times;
 }
 
-/// What a site sends in the run: as many bytes as each other one unless sites have paces of their own, to
-/// those to which its stages send.
+/// What a site sends in the run, at its own pace if sites have paces of their own, to those to which its
+/// stages send.
 SiteTraffic traffic_of(const Scenario& scenario, const Resolved& resolved, int site) {
   SiteTraffic traffic{resolved.own_pace ? own_pace_site(resolved, site).bytes_sent
-                                        : resolved.plan.sent.total() * resolved.plan.rounds};
+                                        : round_bytes(resolved, site).sent * resolved.plan.rounds};
   if (egress_by_destination(scenario.prices)) traffic.to = sent_to(resolved, site, traffic.bytes);
   return traffic;
 }

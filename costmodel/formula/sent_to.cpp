@@ -14,6 +14,26 @@ int next_in_ring(const std::vector<int>& ring, int site) {
 
 }  // namespace
 
+RoundBytes round_bytes(const Resolved& resolved, int site) {
+  const PlanSummary& plan = resolved.plan;
+  const Counts& counts = resolved.counts;
+  RoundBytes bytes{plan.sent.total(), plan.received_bytes()};
+  const double mean = counts.fixed.expert_elements * (counts.axes.expert_overlap / counts.axes.sites);
+  if (counts.alike || mean == 0) return bytes;
+  const double more = counts.at(site).expert_elements / mean - 1;
+  double experts_received = plan.sent.expert_sync;
+  if (plan.store_requests() > 0) {
+    experts_received = 0;
+    for (const Stage& stage : plan.stages) {
+      if (stage.objects[1].count > 0)
+        experts_received += stage.times_per_round * stage.objects[1].downloaded();
+    }
+  }
+  bytes.sent += more * plan.sent.expert_sync;
+  bytes.received += more * experts_received;
+  return bytes;
+}
+
 std::vector<double> sent_to(const Resolved& resolved, int site, double bytes) {
   const auto sites = static_cast<std::size_t>(resolved.counts.axes.sites);
   std::vector<double> to(sites, 0.0);

@@ -1,10 +1,17 @@
-// To which sites the bytes of the closed form go.
+// The bytes of each site in the closed form, and to which sites they go.
 #pragma once
 #include <vector>
 
 #include "costmodel/formula/resolved.hpp"
 
 namespace fomoe::costmodel {
+
+/// Bytes of a site in the mean round. A site that holds more experts than the mean sends and receives more to
+/// average them. Migrated experts count as in the mean over sites.
+struct RoundBytes {
+  double sent = 0, received = 0;
+};
+RoundBytes round_bytes(const Resolved& resolved, int site);
 
 /// `bytes`, which a site sends in the run, by receiving site, as the stages of its rounds send them: to the
 /// next one of the ring, to the first site, from the first site to each other one, or to all alike.

@@ -155,7 +155,7 @@ std::int64_t usual_micro_batch(const StepProfile& profile) {
 }
 
 StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
-                           std::int64_t local_experts, bool skip_token) {
+                           double local_experts, bool skip_token) {
   std::vector<const ProfilePoint*> points = points_of(profile, micro_batch_sequences, skip_token);
   if (points.empty()) {
     throw InputError(
@@ -168,8 +168,9 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
   }
   std::sort(points.begin(), points.end(),
             [](const ProfilePoint* a, const ProfilePoint* b) { return a->local_experts < b->local_experts; });
+  const auto at = [](const ProfilePoint* point) { return static_cast<double>(point->local_experts); };
   const auto exact = std::find_if(points.begin(), points.end(),
-                                  [&](const ProfilePoint* p) { return p->local_experts == local_experts; });
+                                  [&](const ProfilePoint* p) { return at(p) == local_experts; });
   const auto of = [](const ProfilePoint& point, bool extrapolated) -> StepEstimate {
     return {median_step(point), extrapolated, point.accumulation_s.value_or(0), point.timed_sequences(),
             point.micro_batch_sequences};
@@ -179,11 +180,10 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
 
   // The segment that contains the wanted count, or the nearest one.
   std::size_t upper = 1;
-  while (upper + 1 < points.size() && points[upper]->local_experts < local_experts) ++upper;
+  while (upper + 1 < points.size() && at(points[upper]) < local_experts) ++upper;
   const ProfilePoint& low = *points[upper - 1];
   const ProfilePoint& high = *points[upper];
-  const double share = static_cast<double>(local_experts - low.local_experts) /
-                       static_cast<double>(high.local_experts - low.local_experts);
+  const double share = (local_experts - at(&low)) / (at(&high) - at(&low));
   const StepSample a = median_step(low), b = median_step(high);
   return {{lerp_clamped(a.forward_s, b.forward_s, share), lerp_clamped(a.backward_s, b.backward_s, share),
            lerp_clamped(a.optimizer_s, b.optimizer_s, share)},

@@ -174,9 +174,9 @@ struct StepEstimate {
 };
 
 /// Step time of a micro-batch of `micro_batch_sequences` with `local_experts` experts per layer: linear
-/// between the measured expert counts, and along the nearest segment outside them. Throws
-/// InputError("compute.profile") if the profile has no such points (points_of()).
+/// between the measured expert counts, and along the nearest segment outside them. `local_experts` may be a
+/// mean over layers. Throws InputError("compute.profile") if the profile has no such points (points_of()).
 StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
-                           std::int64_t local_experts, bool skip_token);
+                           double local_experts, bool skip_token);
 
 }  // namespace fomoe::costmodel

@@ -1,5 +1,7 @@
 // FoMoE: each of the M sites holds N_le = O_e·N_e/M of the N_e experts of every layer, so each expert has O_e
-// owners. After K local steps the dense part is averaged among all sites. At the same time each expert is
+// owners. If N_le is no whole number, sites hold one expert more in some layers than in others, in turn, and
+// a site that holds more in all layers sends more; then N_le, and what follows from it, is the mean over
+// sites. After K local steps the dense part is averaged among all sites. At the same time each expert is
 // averaged among its owners. An outer step follows. A random placement is redrawn at the end of every T-th
 // round but the last, and a site fetches its new experts from an old owner. An affinity placement is computed
 // once, from routing counts. Each site sends B_dense + B_sparse bytes per round, where S_dense is the size of
@@ -8,6 +10,9 @@
 //   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T
 //              (FoMoE paper, eq. sparse_bytes_cost; ⌊(rounds − 1)/T⌋/rounds stands for 1/T in a run that
 //              ends)
+// If a site holds n experts of a layer in every epoch, a reshuffle replaces n·(1 − n/N_e) of them. Where n is
+// not the same at all sites, the mean of this is below N_le·(1 − N_le/N_e) by f·(1 − f)/N_e, where f is the
+// share of the sites that have one expert more.
 // c = 1 for pseudo-gradients or parameters. c = 3 with outer_optimizer = local_adamw, which also averages
 // both moments. Moments never migrate: they restart at zero on a new owner. Outer state migrates if
 // outer_state_on_migration = transfer. P then counts 2 times (parameters and momentum), or 3 times with adam
@@ -184,11 +189,16 @@ void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed
   }
   // Experts of a fixed placement are held by overlap/gcd sets of owners for each site (placement.hpp). Other
   // placements draw the sets: of N = C(M, O_e) sets, n experts use N·(1 − (1 − 1/N)^n).
-  double sets = overlap / static_cast<double>(std::gcd(std::llround(sites), std::llround(overlap)));
+  const auto common = static_cast<double>(std::gcd(std::llround(sites), std::llround(overlap)));
+  double sets = overlap / common;
+  const double experts = fixed.moe_layers * fixed.experts;
+  if (leaves_remainder(experts * common, sites)) {  // some sets have one expert more, or none
+    sets *= std::min(1.0, experts * common / sites);
+    summary.approximate = true;
+  }
   if (fixed.placement != PlacementKind::fixed) {
     double all_sets = 1.0;
     for (double i = 0.0; i < overlap; ++i) all_sets *= (sites - i) / (overlap - i);
-    const double experts = fixed.moe_layers * fixed.experts;
     sets = all_sets * -std::expm1(experts * std::log1p(-1.0 / all_sets)) * overlap / sites;
     summary.approximate = true;
   }
@@ -206,6 +216,20 @@ void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed
   summary.add(migration);
 }
 
+/// Bytes that a site receives in a reshuffle, mean over draws, if it holds this share of all experts.
+double missing_bytes_of(const Axes& axes, const Fixed& fixed, double held) {
+  const double of_layer = fixed.experts * axes.expert_overlap / axes.sites, fewer = std::floor(of_layer);
+  const double bytes = bytes_per_parameter(axes, fixed);
+  if (of_layer == fewer || fixed.moe_layers == 0)
+    return fixed.migrated_contents * (1.0 - held) * fixed.expert_elements * held * bytes;
+  const double with_more = fixed.experts * held - fewer;  // share of the layers that have one expert more
+  const auto missing = [&](double experts) {
+    return (1.0 - experts / fixed.experts) * experts / fixed.experts;
+  };
+  const double share = (1.0 - with_more) * missing(fewer) + with_more * missing(fewer + 1.0);
+  return fixed.migrated_contents * share * fixed.expert_elements * bytes;
+}
+
 PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
   summary.outer_steps_per_round = outer_steps_of(fixed.outer_optimizer);
@@ -215,8 +239,13 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   const double dense_bytes = fixed.dense_elements * averaged_bytes;
   const double held_share = axes.expert_overlap / axes.sites;
   const double held_bytes = fixed.expert_elements * held_share * averaged_bytes;
-  const double missing_bytes = fixed.migrated_contents * (1.0 - held_share) * fixed.expert_elements *
-                               held_share * bytes_per_parameter(axes, fixed);
+  const double missing_bytes = missing_bytes_of(axes, fixed, held_share);
+  // Of the sites that hold most and fewest experts.
+  const double most_held = most_held_share(axes.sites, axes.expert_overlap, fixed.moe_layers, fixed.experts);
+  const double all_experts = fixed.moe_layers * fixed.experts;
+  const double fewest_held = most_held > held_share ? most_held - 1.0 / all_experts : held_share;
+  const double most_missing_bytes =
+      std::max(missing_bytes_of(axes, fixed, most_held), missing_bytes_of(axes, fixed, fewest_held));
   const double migrations_per_round =
       random ? std::floor((summary.rounds - 1.0) / axes.reshuffle_rounds) / summary.rounds : 0.0;
   summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
@@ -227,16 +256,19 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
     add_store_stages(summary, axes, fixed, contents * averaged_bytes, missing_bytes, migrations_per_round);
     return summary;
   }
+  // The site that holds most experts has the busiest ports.
+  const double most_held_bytes = fixed.expert_elements * most_held * averaged_bytes;
+  const double most_sync_bytes = contents * averaging_factor(fixed, axes.expert_overlap) * most_held_bytes;
   Stage synchronisation;
   synchronisation.latency_hops = averaging_hops(fixed, axes.sites);
-  synchronisation.bytes = summary.sent.dense + summary.sent.expert_sync;
+  synchronisation.bytes = summary.sent.dense + most_sync_bytes;
   // Owners in fixed blocks exchange with the same few sites. Other sets of owners are assumed to spread
   // over all pairs.
   const double peers = std::max(axes.sites - 1.0, 1.0);
   const double expert_pair_bytes =
       fixed.placement == PlacementKind::fixed
-          ? (contents * averaging_pair_factor(fixed, axes.expert_overlap) * held_bytes)
-          : (summary.sent.expert_sync / peers);
+          ? (contents * averaging_pair_factor(fixed, axes.expert_overlap) * most_held_bytes)
+          : (most_sync_bytes / peers);
   synchronisation.pair_bytes =
       contents * averaging_pair_factor(fixed, axes.sites) * dense_bytes + expert_pair_bytes;
   summary.add(synchronisation);
@@ -244,8 +276,8 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
     Stage migration;
     // 0 if every site holds all experts: nothing migrates and no latency is incurred.
     migration.latency_hops = std::ceil(1.0 - held_share);
-    migration.bytes = missing_bytes;
-    migration.pair_bytes = missing_bytes / peers;
+    migration.bytes = most_missing_bytes;
+    migration.pair_bytes = most_missing_bytes / peers;
     migration.times_per_round = migrations_per_round;
     summary.add(migration);
   }

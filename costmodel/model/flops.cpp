@@ -67,16 +67,31 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
   return 0;
 }
 
-FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
+FlopsPerToken flops_per_token(const ModelShape& shape, double local_experts, bool skip_token,
                               FlopsAccounting accounting) {
   return partial_replica_flops(full_replica_flops(shape), static_cast<double>(shape.experts),
-                               static_cast<double>(shape.active_experts), static_cast<double>(local_experts),
-                               skip_token, accounting);
+                               static_cast<double>(shape.active_experts), local_experts, skip_token,
+                               accounting);
 }
 
 FlopsPerToken flops_per_token(const Scenario& scenario) {
-  return flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
-                         FlopsAccounting::mechanism);
+  const ExpertShares shares = expert_shares(scenario);
+  const auto of_site = [&](int site) {
+    return flops_per_token(scenario.model, shares.of_layer(site), scenario.strategy.skip_token,
+                           FlopsAccounting::mechanism);
+  };
+  if (!shares.differ()) return of_site(0);
+  FlopsPerToken mean;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    const FlopsPerToken own = of_site(site);
+    const double share = static_cast<double>(local_batch_sequences(scenario, site)) /
+                         static_cast<double>(scenario.workload.global_batch_sequences);
+    mean.dense += share * own.dense;
+    mean.attention += share * own.attention;
+    mean.expert += share * own.expert;
+    mean.router += share * own.router;
+  }
+  return mean;
 }
 
 }  // namespace fomoe::costmodel

@@ -81,10 +81,11 @@ inline double expert_share_of_backward(double share, double repeated) {
 
 /// FLOPs per token on a site with `local_experts` = N_le experts per layer: full_replica_flops() and
 /// partial_replica_flops() in one call.
-FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
+/// N_le may be a mean over layers.
+FlopsPerToken flops_per_token(const ModelShape& shape, double local_experts, bool skip_token,
                               FlopsAccounting accounting);
 
-/// FLOPs per token on a site of the scenario, as the mechanism executes them.
+/// FLOPs per token of the scenario, as the mechanism executes them, mean over the tokens of all sites.
 FlopsPerToken flops_per_token(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

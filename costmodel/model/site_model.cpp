@@ -159,14 +159,15 @@ void set_rates(SiteModel& model, const SiteGpus& gpus) {
   model.gpus.host_bytes_per_s = gpus.host_bytes_per_s;
 }
 
-SiteLoad site_load(const Scenario& scenario, const SiteModel& model, const Fixed& fixed, const Axes& axes) {
+SiteLoad site_load(const Scenario& scenario, int site, const SiteModel& model, const Fixed& fixed,
+                   const Axes& axes) {
   SiteLoad load{};
   load.gpus = scenario.gpus.count;
-  load.executed_experts = executed_experts(model, static_cast<double>(local_experts(scenario)));
+  load.executed_experts = executed_experts(model, expert_shares(scenario).of_layer(site));
   load.gradient_bytes =
       gradient_bytes(model, std::ceil(axes.global_batch_sequences / axes.sites) / load.gpus);
   keep(load, residency_of(*scenario.strategy.method, scenario.strategy.sharding), fixed, axes,
-       axes.expert_overlap / axes.sites);
+       expert_shares(scenario).held(site));
   return load;
 }
 
@@ -246,10 +247,15 @@ void check_site_gpus(const Scenario& scenario) {
     refuse("virtual_stages", gpus.virtual_stages,
            "1, or with pipeline_parallel above 1 at most as many as a stage has layers", 1);
   }
-  const std::int64_t held = local_experts(scenario);
-  if (gpus.expert_parallel > 1 && (held == 0 || held % gpus.expert_parallel != 0)) {
+  const std::int64_t fewest = expert_shares(scenario).fewest_of_layer(),
+                     most = expert_shares(scenario).most_of_layer();
+  if (gpus.expert_parallel > 1 &&
+      (most == 0 || fewest % gpus.expert_parallel != 0 || most % gpus.expert_parallel != 0)) {
     refuse("expert_parallel", gpus.expert_parallel,
-           "a divisor of " + std::to_string(held) + ", the number of experts that a site holds in each layer",
+           fewest == most ? "a divisor of " + std::to_string(most) +
+                                ", the number of experts that a site holds in each layer"
+                          : "1, because a site holds " + std::to_string(fewest) +
+                                " experts in some layers and " + std::to_string(most) + " in others",
            1);
   }
   const int of_stage = gpus.count / gpus.pipeline_parallel;

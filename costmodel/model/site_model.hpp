@@ -81,14 +81,17 @@ inline double gradient_bytes(const SiteModel& model, double sequences) {
 }
 
 /// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is
-/// active_experts, and the site holds N_le of the N_e experts of the layer.
+/// active_experts, and the site holds N_le of the N_e experts of the layer. Because layers of a site differ
+/// by at most one expert, the mean over the layers is that of the mean N_le.
 inline double executed_experts(const SiteModel& model, double local_experts) {
   if (model.skip_token) return model.active_experts * local_experts / std::max(model.experts, 1.0);
   return std::min(model.active_experts, local_experts);
 }
 
-/// The load of a site, without its sequences. `model`, `fixed` and `axes` are those of the scenario.
-SiteLoad site_load(const Scenario& scenario, const SiteModel& model, const Fixed& fixed, const Axes& axes);
+/// The load of a site, without its sequences. `scenario` is that of the site (AtSite); `model`, `fixed` and
+/// `axes` are those of the scenario.
+SiteLoad site_load(const Scenario& scenario, int site, const SiteModel& model, const Fixed& fixed,
+                   const Axes& axes);
 
 /// Throws InputError if the parallel degrees do not fit the model or the GPU count.
 void check_site_gpus(const Scenario& scenario);

@@ -67,7 +67,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.tied_elements = shape.tied_embeddings ? fixed.embedding_elements : 0;
   fixed.head_elements = static_cast<double>(untied_head_elements(shape));
   fixed.expert_parameters = static_cast<double>(counts.expert);
-  const FlopsPerToken flops = flops_per_token(shape, shape.experts, false, FlopsAccounting::mechanism);
+  const FlopsPerToken flops = flops_per_token(shape, fixed.experts, false, FlopsAccounting::mechanism);
   fixed.expert_compute_share = flops.expert / flops.total();
   fixed.repeated_share = repeated_share(scenario.gpus, flops, unembedding_flops(shape));
   fixed.timed_passes = std::holds_alternative<ProfiledCompute>(scenario.compute);

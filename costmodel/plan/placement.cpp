@@ -7,15 +7,17 @@
 #include <numeric>
 
 #include "costmodel/math/random.hpp"
+#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
 
 // The cyclic pattern: expert e is on the workers (e·O_e … e·O_e + O_e − 1) mod M. Every worker appears
-// N_e·O_e/M times, and never twice for one expert because O_e ≤ M.
-int cyclic_owner(int expert, int slot, int workers, int overlap) {
-  return static_cast<int>((static_cast<std::int64_t>(expert) * overlap + slot) % workers);
+// N_e·O_e/M times, the first ones once more if this is no whole number, and never twice for one expert
+// because O_e ≤ M.
+int cyclic_owner(std::int64_t expert, int slot, int workers, int overlap) {
+  return static_cast<int>((expert * overlap + slot) % workers);
 }
 
 // The experts of one worker in one layer, as a bit set: trades take most of the time to draw a placement.
@@ -64,7 +66,7 @@ Placement::Placement(int layers, int experts, int workers, int overlap)
       overlap_(overlap),
       owners_(static_cast<std::size_t>(layers) * static_cast<std::size_t>(experts) *
               static_cast<std::size_t>(overlap)) {
-  assert(overlap >= 1 && overlap <= workers && (static_cast<std::int64_t>(overlap) * experts) % workers == 0);
+  assert(overlap >= 1 && overlap <= workers);
 }
 
 std::span<const int> Placement::owners(int layer, int expert) const {
@@ -91,13 +93,18 @@ std::vector<int> Placement::local_experts(int layer, int worker) const {
 Placement fixed_placement(int layers, int experts, int workers, int overlap) {
   Placement placement(layers, experts, workers, overlap);
   const bool blocks = workers % overlap == 0;
-  const int experts_per_block = blocks ? experts / (workers / overlap) : 0;
   for (int layer = 0; layer < layers; ++layer) {
-    for (int expert = 0; expert < experts; ++expert) {
+    int block = 0;              // first worker of the block that has the next expert
+    std::int64_t of_block = 0;  // experts that it has
+    for (int expert = 0; expert < experts; ++expert, ++of_block) {
+      for (; blocks && of_block == experts_at(experts, overlap, workers, layer, block); of_block = 0)
+        block += overlap;
       const auto owners = placement.mutable_owners(layer, expert);
       for (int slot = 0; slot < overlap; ++slot) {
-        owners[static_cast<std::size_t>(slot)] = blocks ? (expert / experts_per_block) * overlap + slot
-                                                        : cyclic_owner(expert, slot, workers, overlap);
+        // The cyclic pattern of a layer continues that of the layer before.
+        const std::int64_t dealt = std::int64_t{layer} * experts + expert;
+        owners[static_cast<std::size_t>(slot)] =
+            blocks ? block + slot : cyclic_owner(dealt, slot, workers, overlap);
       }
       std::sort(owners.begin(), owners.end());
     }
@@ -112,9 +119,14 @@ Placement random_placement(int layers, int experts, int workers, int overlap, st
   std::vector<int> worker_of(static_cast<std::size_t>(workers)), pool;
   for (int layer = 0; layer < layers; ++layer) {
     // Random labels of workers and experts make every (expert, worker) pair equally likely, with probability
-    // exactly O_e/M. The trades add variety: without them the sets of owners would be shifts of one pattern.
+    // exactly N_le/N_e. The trades add variety: without them the sets of owners would be shifts of one
+    // pattern.
     std::iota(worker_of.begin(), worker_of.end(), 0);
     shuffle(worker_of, engine);
+    // The first workers of the pattern have one expert more if they do not all have equally many.
+    std::stable_partition(worker_of.begin(), worker_of.end(), [&](int worker) {
+      return experts_at(experts, overlap, workers, layer, worker) > experts * std::int64_t{overlap} / workers;
+    });
     std::vector<int> expert_of(static_cast<std::size_t>(experts));
     std::iota(expert_of.begin(), expert_of.end(), 0);
     shuffle(expert_of, engine);

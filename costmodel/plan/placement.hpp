@@ -9,7 +9,8 @@
 namespace fomoe::costmodel {
 
 /// Places every expert of every layer on exactly O_e = `overlap` of the M workers. Every worker holds exactly
-/// N_le = O_e·N_e/M of the N_e distinct experts of each layer (FoMoE paper, "Expert placement modes").
+/// N_le = O_e·N_e/M of the N_e distinct experts of each layer (FoMoE paper, "Expert placement modes"). If
+/// this is no whole number, a worker holds experts_at() of them (site_shares.hpp), in every placement.
 class Placement {
  public:
   Placement(int layers, int experts, int workers, int overlap);
@@ -21,7 +22,7 @@ class Placement {
 
   /// Sorted ids of the O_e workers that hold the expert.
   [[nodiscard]] std::span<const int> owners(int layer, int expert) const;
-  /// Sorted ids of the N_le experts that the worker holds in the layer.
+  /// Sorted ids of the experts that the worker holds in the layer.
   [[nodiscard]] std::vector<int> local_experts(int layer, int worker) const;
 
   std::span<int> mutable_owners(int layer, int expert);
@@ -31,11 +32,12 @@ class Placement {
   std::vector<int> owners_;  // [layer][expert][overlap]
 };
 
-/// The same placement in every layer: consecutive blocks of O_e workers if O_e divides M, otherwise a cyclic
-/// pattern.
+/// Consecutive blocks of O_e workers if O_e divides M, otherwise a cyclic pattern. All layers have the same
+/// placement if N_le is a whole number.
 Placement fixed_placement(int layers, int experts, int workers, int overlap);
 
-/// A random placement that depends on (seed, epoch) only. Each (expert, worker) pair has probability O_e/M.
+/// A random placement that depends on (seed, epoch) only. Each worker's experts of a layer are equally likely
+/// to be any: a pair (expert, worker) has probability N_le/N_e.
 Placement random_placement(int layers, int experts, int workers, int overlap, std::uint64_t seed,
                            std::uint64_t epoch);
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
+
+#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
@@ -14,10 +17,10 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 // w holds expert e.
 class Layer {
  public:
-  Layer(int experts, int workers, int capacity, std::vector<std::int64_t> loss)
+  Layer(int experts, int workers, std::vector<std::int64_t> capacity, std::vector<std::int64_t> loss)
       : experts_(experts),
         workers_(workers),
-        capacity_(capacity),
+        capacity_(std::move(capacity)),
         loss_(std::move(loss)),
         holds_(loss_.size(), 0),
         held_(static_cast<std::size_t>(workers), 0) {}
@@ -57,8 +60,8 @@ class Layer {
     }
     int last = -1;
     for (int w = 0; w < workers_; ++w) {
-      if (held_[static_cast<std::size_t>(w)] == capacity_ || cost[static_cast<std::size_t>(w)] == kNever)
-        continue;
+      const auto at = static_cast<std::size_t>(w);
+      if (held_[at] == capacity_[at] || cost[at] == kNever) continue;
       if (last < 0 || cost[static_cast<std::size_t>(w)] < cost[static_cast<std::size_t>(last)]) last = w;
     }
     ++held_[static_cast<std::size_t>(last)];
@@ -96,10 +99,11 @@ class Layer {
     }
   }
 
-  int experts_, workers_, capacity_;
+  int experts_, workers_;
+  std::vector<std::int64_t> capacity_;  // [worker]: experts that it holds in the end
   std::vector<std::int64_t> loss_;
   std::vector<char> holds_;
-  std::vector<int> held_;
+  std::vector<std::int64_t> held_;
 };
 
 bool owns(const Placement& placement, int layer, int expert, int worker) {
@@ -120,7 +124,10 @@ Placement affinity_placement(const RoutingCounts& counts, int overlap, const Pla
         loss.push_back(-counts.at(l, e, w) - (stays ? migration_cost : 0));
       }
     }
-    Layer layer(counts.experts, counts.sites, overlap * counts.experts / counts.sites, std::move(loss));
+    std::vector<std::int64_t> capacity;
+    for (int w = 0; w < counts.sites; ++w)
+      capacity.push_back(experts_at(counts.experts, overlap, counts.sites, l, w));
+    Layer layer(counts.experts, counts.sites, std::move(capacity), std::move(loss));
     for (int slot = 0; slot < overlap; ++slot) {
       for (int e = 0; e < counts.experts; ++e) layer.add_owner(e);
     }

@@ -11,8 +11,23 @@ int effective_overlap(const Scenario& scenario) {
   return scenario.strategy.method->partial_experts ? scenario.strategy.expert_overlap : scenario.sites();
 }
 
-std::int64_t local_experts(const Scenario& scenario) {
-  return scenario.model.experts * effective_overlap(scenario) / scenario.sites();
+double ExpertShares::of_layer(int site) const {
+  if (!differ()) return static_cast<double>(experts * overlap) / sites;
+  return static_cast<double>(at(site)) / static_cast<double>(layers);
+}
+
+double ExpertShares::held(int site) const {
+  if (!differ()) return static_cast<double>(overlap) / sites;
+  return static_cast<double>(at(site)) / static_cast<double>(layers * experts);
+}
+
+ExpertShares expert_shares(const Scenario& scenario) {
+  return {scenario.model.experts, moe_layers(scenario.model), effective_overlap(scenario), scenario.sites()};
+}
+
+double most_held_share(double sites, double overlap, double moe_layers, double experts) {
+  const double all = moe_layers * experts, of_site = all * overlap / sites;
+  return of_site == std::floor(of_site) ? overlap / sites : std::ceil(of_site) / all;
 }
 
 std::vector<double> share_limits(const Scenario& scenario) {

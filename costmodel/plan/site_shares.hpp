@@ -11,9 +11,40 @@ namespace fomoe::costmodel {
 /// keep full replicas.
 int effective_overlap(const Scenario& scenario);
 
-/// N_le = O_e·N_e/M, the experts of each layer at a site, where N_e is the number of experts per layer and M
-/// the number of sites. check() has rejected values that do not divide evenly.
-std::int64_t local_experts(const Scenario& scenario);
+/// Copies of experts are dealt out to the sites in turn, and each layer continues where the one before ended.
+/// A site therefore holds ⌊N_e·O_e/M⌋ or ⌈N_e·O_e/M⌉ of the N_e experts of each layer, and the numbers of
+/// experts that sites hold in all layers differ by at most one. These are those of the first `dealt` copies
+/// that a site has. The first site has most.
+constexpr std::int64_t copies_at(std::int64_t dealt, int sites, int site) {
+  return (dealt + sites - 1 - site) / sites;
+}
+/// The experts of one layer at a site. `layer` counts the layers with experts.
+constexpr std::int64_t experts_at(std::int64_t experts, int overlap, int sites, int layer, int site) {
+  const std::int64_t copies = experts * overlap;
+  return copies_at((layer + 1) * copies, sites, site) - copies_at(layer * copies, sites, site);
+}
+
+/// How the experts are dealt out to the sites.
+struct ExpertShares {
+  std::int64_t experts = 0, layers = 0;  // of each layer with experts, and number of these layers
+  int overlap = 1, sites = 1;            // O_e; M for methods that keep full replicas
+
+  /// Experts of a layer at a site: ⌊N_e·O_e/M⌋ to ⌈N_e·O_e/M⌉.
+  [[nodiscard]] std::int64_t fewest_of_layer() const { return experts * overlap / sites; }
+  [[nodiscard]] std::int64_t most_of_layer() const { return (experts * overlap + sites - 1) / sites; }
+  /// Experts of all layers at a site.
+  [[nodiscard]] std::int64_t at(int site) const { return copies_at(layers * experts * overlap, sites, site); }
+  /// Whether some sites hold one expert more than others do, all layers together.
+  [[nodiscard]] bool differ() const { return layers * experts * overlap % sites != 0; }
+  /// N_le, the experts of a layer at a site, mean over the layers: O_e·N_e/M unless sites differ.
+  [[nodiscard]] double of_layer(int site) const;
+  /// Share of the experts of all layers that a site holds: O_e/M unless sites differ.
+  [[nodiscard]] double held(int site) const;
+};
+ExpertShares expert_shares(const Scenario& scenario);
+
+/// ExpertShares::held() of the first site, which holds most. `experts` are those of a layer.
+double most_held_share(double sites, double overlap, double moe_layers, double experts);
 
 /// Sequences of a batch before the part of the batch that begins at `share` of it. Parts between two such
 /// places differ from their exact size by less than one sequence, and add up to the batch.

@@ -110,7 +110,7 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.parameters = costmodel::count_parameters(scenario.model);
   cost.active_parameters = costmodel::active_parameters(scenario.model);
   cost.flops = costmodel::flops_per_token(
-      scenario.model, costmodel::local_experts(scenario), scenario.strategy.skip_token,
+      scenario.model, costmodel::expert_shares(scenario).of_layer(site), scenario.strategy.skip_token,
       paper_accounting ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
   cost.recomputed_flops =
       costmodel::kForwardShare * cost.flops.total() *

@@ -54,6 +54,16 @@ std::string averaging_text(const costmodel::Fixed& fixed, const char* nodes) {
   return fixed.sparse_payloads ? fmt::format("{} − 1", nodes) : fmt::format("2({0} − 1)/{0}", nodes);
 }
 
+/// How the experts are dealt out if the sites do not get equally many.
+std::string unequal_experts(const Scenario& scenario) {
+  const costmodel::ExpertShares shares = costmodel::expert_shares(scenario);
+  if (shares.fewest_of_layer() == shares.most_of_layer()) return "";
+  std::string text = fmt::format(", {} or {} of the {} of each layer", shares.fewest_of_layer(),
+                                 shares.most_of_layer(), shares.experts);
+  if (shares.differ()) text += fmt::format("; the site with most, {:.4g}, decides", shares.held(0));
+  return text;
+}
+
 std::string traffic_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
   const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   const auto sites = static_cast<double>(scenario.sites());
@@ -64,10 +74,11 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::Resolved& r
                    fmt::format("{}, M = {:.0f}", averaging_text(fixed, "M"), sites),
                    fmt::format("{:.6g}", costmodel::averaging_factor(fixed, sites))});
   if (overlap < sites)
-    text += text_of({"averaging among O_e owners", "bytes sent for one byte of payload",
-                     fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
-                                 averaging_text(fixed, "O_e"), overlap, overlap / sites),
-                     fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
+    text += text_of(
+        {"averaging among O_e owners", "bytes sent for one byte of payload",
+         fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts{}",
+                     averaging_text(fixed, "O_e"), overlap, overlap / sites, unequal_experts(scenario)),
+         fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
   const costmodel::SentBytes& sent = resolved.plan.sent;
   std::string names, numbers;
   for (const auto& [name, bytes] : {std::pair<const char*, double>{"dense", sent.dense},

@@ -58,9 +58,11 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& 
   const costmodel::AtSite at(of_all_sites, site);
   const Scenario& scenario = at;
   const costmodel::ComputeTimes times = costmodel::slowest_times(of_all_sites, resolved);
-  const costmodel::FlopsPerToken flops = costmodel::flops_per_token(scenario);
+  const costmodel::FlopsPerToken flops = resolved.counts.at(site).flops_per_token;
   std::string text;
-  if (!of_all_sites.site_compute.empty() || !of_all_sites.workload.batch_shares.empty())
+  if (!of_all_sites.site_compute.empty() || !of_all_sites.workload.batch_shares.empty() ||
+      (costmodel::expert_shares(of_all_sites).differ() &&
+       !std::holds_alternative<costmodel::GivenStepTime>(scenario.compute)))
     text = fmt::format("  The steps of {} take longest, so it decides.\n",
                        scenario.platform.sites[static_cast<std::size_t>(site)].name);
   text += flop_lines(scenario, site, flops);

@@ -18,15 +18,15 @@ Figure flops_scaling(Assumptions& assume) {
   const bool skip_token = assume.flag("skip_token", true);
   for (const Panel& panel : {Panel{"left", 512, 16, 16}, Panel{"right", 8192, 512, 32}}) {
     const costmodel::ModelShape shape = family_member(assume, panel.d_model, panel.layers);
-    const auto total = [&](std::int64_t local_experts, costmodel::FlopsAccounting accounting) {
+    const auto total = [&](double local_experts, costmodel::FlopsAccounting accounting) {
       return tokens * costmodel::flops_per_token(shape, local_experts, skip_token, accounting).total();
     };
     for (const auto& [name, accounting] : {std::pair{"paper", costmodel::FlopsAccounting::paper},
                                            std::pair{"mechanism", costmodel::FlopsAccounting::mechanism}}) {
-      const double full = total(shape.experts, accounting);
+      const double full = total(static_cast<double>(shape.experts), accounting);
       for (int overlap = 1; overlap <= panel.sites; overlap *= 2) {
         const std::int64_t local_experts = shape.experts * overlap / panel.sites;
-        const double flops = total(local_experts, accounting);
+        const double flops = total(static_cast<double>(local_experts), accounting);
         figure.rows.push_back({std::string(panel.name), panel.d_model, panel.layers,
                                static_cast<std::int64_t>(panel.sites), static_cast<std::int64_t>(overlap),
                                local_experts, std::string(name), flops, full - flops, (full - flops) / full});

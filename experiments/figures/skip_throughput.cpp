@@ -47,8 +47,8 @@ Figure skip_throughput(Assumptions& assume) {
       path.empty() ? scenario::parse_step_profile(kSkipProfile, "medium-skip-token.json")
                    : scenario::read_step_profile(path);
   const costmodel::ModelShape& shape = profile.model;
-  const costmodel::FlopsPerToken flops = costmodel::flops_per_token(shape, shape.experts, /*skip_token=*/true,
-                                                                    costmodel::FlopsAccounting::mechanism);
+  const costmodel::FlopsPerToken flops = costmodel::flops_per_token(
+      shape, static_cast<double>(shape.experts), /*skip_token=*/true, costmodel::FlopsAccounting::mechanism);
   const double experts_share =
       assume.number("expert_time_share", path.empty() ? kMeasuredShare : flops.expert / flops.total(), 0, 1);
   const std::vector<const costmodel::ProfilePoint*> points = points_of(profile);

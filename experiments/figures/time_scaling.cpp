@@ -27,8 +27,8 @@ costmodel::Scenario scenario_at(Assumptions& assume, int sites, int overlap, dou
   const bool skip_token = scenario.strategy.skip_token = assume.flag("skip_token", true);
   // The paper's equation counts fewer FLOPs with skip-token than the mechanism executes (FlopsAccounting).
   const auto flops = [&](costmodel::FlopsAccounting accounting) {
-    return costmodel::flops_per_token(scenario.model, costmodel::local_experts(scenario), skip_token,
-                                      accounting)
+    return costmodel::flops_per_token(scenario.model, costmodel::expert_shares(scenario).of_layer(0),
+                                      skip_token, accounting)
         .total();
   };
   const bool paper = assume.choice("flops_accounting", "paper", {"paper", "mechanism"}) == "paper";

@@ -22,18 +22,26 @@
 namespace fomoe::commands {
 namespace {
 
+/// How the experts of a layer are dealt out if sites do not hold equally many.
+std::string experts_of_sites(const costmodel::Scenario& scenario) {
+  const costmodel::ExpertShares shares = costmodel::expert_shares(scenario);
+  if (shares.fewest_of_layer() == shares.most_of_layer()) return "";
+  return fmt::format(" ({} or {} of {} experts of a layer at a site)", shares.fewest_of_layer(),
+                     shares.most_of_layer(), shares.experts);
+}
+
 std::string title(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   const costmodel::Strategy& strategy = scenario.strategy;
   const auto parameters = static_cast<double>(costmodel::count_parameters(scenario.model).total());
   return fmt::format(
       "{} on {} sites of platform {}\n"
       "model {} with {} parameters; {} tokens in {} optimiser steps, {} rounds\n"
-      "overlap O_e = {}, {} placement{}, {} collective, {} on the wire\n\n",
+      "overlap O_e = {}{}, {} placement{}, {} collective, {} on the wire\n\n",
       strategy.method->name, scenario.sites(), scenario.platform.name, scenario.model.name,
       human_count(parameters), human_count(static_cast<double>(report.tokens)), report.optimizer_steps,
-      report.round.count, costmodel::effective_overlap(scenario), to_string(strategy.placement),
-      strategy.skip_token ? ", skip-token" : "", to_string(strategy.collective),
-      to_string(strategy.wire.type));
+      report.round.count, costmodel::effective_overlap(scenario), experts_of_sites(scenario),
+      to_string(strategy.placement), strategy.skip_token ? ", skip-token" : "",
+      to_string(strategy.collective), to_string(strategy.wire.type));
 }
 
 /// The parts of the wall clock as shares. The time of a part is its time in the mean round, multiplied by the

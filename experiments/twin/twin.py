@@ -146,7 +146,7 @@ class Model(torch.nn.Module):
 
     def looped(self, x, chosen, gate, up, down):
         y = torch.zeros_like(x)
-        for e in range(self.held):  # no e is a ghost
+        for e in range(len(up)):  # no e is a ghost
             token, slot = (chosen == e).nonzero(as_tuple=True)
             rows = F.silu(x[token] @ up[e]) @ down[e]
             y.index_add_(0, token, rows * gate[token, slot, None])

@@ -71,7 +71,7 @@ def part_of(whole, shape, held):
                 values = values[held[layer]]
             elif name.endswith("router"):
                 values = values[:, held[layer]]
-            parameter.copy_(values)
+            parameter.data = values.clone()  # a layer may have one expert more than another
     return model
 
 

@@ -93,7 +93,7 @@ def whole_parts(rng, keys):
 def draw(rng, names):
     """Draws a scenario with equal sites, of one of the methods."""
     sites, heads, method = rng.randint(1, 9), rng.randint(1, 4), rng.choice(names)
-    experts, rates = sites * rng.randint(1, 5), [f"{int(10**rng.uniform(5, 11))}bps" for _ in range(2)]
+    experts, rates = sites * rng.randint(1, 5) if method != "fomoe" else rng.randint(sites, 5 * sites), [f"{int(10**rng.uniform(5, 11))}bps" for _ in range(2)]
     choices = {"local_steps": rng.randint(1, 600), "payload_dtype": rng.choice(list(reference.BITS)),
                "parameter_dtype": rng.choice(["fp32", "bf16", "fp16", "int8"]), "collective": rng.choice(["ring", "direct"]),
                "moment1_period": rng.randint(1, 9), "moment2_period": rng.randint(1, 9), "expert_overlap": rng.randint(1, sites),
@@ -193,7 +193,9 @@ def placement(program, keys):
         owners = {group: set(sites[0]) for (traffic, group), sites in nodes.items() if traffic == "expert_sync"}
         held = collections.Counter((plan["groups"][group]["layers"][0], site) for group, sites in owners.items() for site in sites)
         rows += [("owners of an expert", s.overlap, len(sites), 0) for sites in owners.values()]
-        rows += [("experts of a site in a layer", s.local_experts, count, 0) for count in held.values()]
+        copies = s.experts * s.overlap  # of a layer, dealt out in turn, where the layer before ended
+        rows += [("experts of a site in a layer", sum(copy % s.sites == site for copy in range(layer * copies, (layer + 1) * copies)), count, 0)
+                 for (layer, site), count in held.items()]
         rows += [("experts with owners", s.layers * s.experts, len(owners), 0)]
         if before and moved:
             rows += [("receivers of an expert", held_now - before[group], {j for _, j in moved.get(group, [])}, None)
@@ -245,7 +247,7 @@ def cases(rng, program, number):
         keys, sites = draw(rng, ("fomoe",)), rng.randint(3, 6)
         keys |= {"platform": {"sites": sites, "bandwidth": "1Gbps", "latency": "5ms"}, "compute": {"step_time": "9ms"},
                  "workload": {"global_batch_sequences": 30, "tokens": 480 * keys["model"]["sequence_length"]}}
-        keys["model"] |= {"experts": 2 * sites, "active_experts": 1, "layers": 3}
+        keys["model"] |= {"experts": rng.randint(sites, 3 * sites), "active_experts": 1, "layers": 3}
         keys["strategy"] |= {"local_steps": 2, "expert_overlap": rng.randint(2, sites)}
         yield keys, lambda keys: placement(program, keys)
 

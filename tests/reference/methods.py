@@ -62,10 +62,17 @@ def fomoe(s, dense, sparse, step):
     # AdamW moments never migrate; the outer moments migrate with the parameters if the scenario says so.
     moments = {"nesterov": 1, "adam": 2, "yogi": 2}.get(s.optimiser, 0) if s.transfer_state else 0
     # The paper's gamma is 1 / T. Experts move after every T-th round of a run but the last.
-    gamma, held = (s.rounds - 1) // s.period / s.rounds if s.random else 0.0, sparse * o / m
-    sent = {"dense": ring_factor(m) * averaged_bytes * dense, "expert_sync": ring_factor(o) * averaged_bytes * held,
-            "migration": gamma * (1 - o / m) * s.parameter * (1 + moments) * held}
-    return Round(sent, seconds(s, hops(s) + (gamma if o < m else 0), sum(sent.values())))
+    gamma, one = (s.rounds - 1) // s.period / s.rounds if s.random else 0.0, sparse / (s.layers * s.experts)  # elements of one expert
+    # By layer and site: the experts that a site holds, and those of them that it does not hold before a reshuffle, in the mean.
+    copies = s.experts * o
+    held = [[-(-((layer + 1) * copies - site) // m) - -(-(layer * copies - site) // m) for layer in range(s.layers)] for site in range(m)]
+    missing = [sum(n * (1 - n / s.experts) for n in of_site) for of_site in held]
+    of_sites = [{"dense": ring_factor(m) * averaged_bytes * dense, "expert_sync": ring_factor(o) * averaged_bytes * one * sum(of_site),
+                 "migration": gamma * s.parameter * (1 + moments) * one * lacks} for of_site, lacks in zip(held, missing)]
+    sent = {name: sum(site[name] for site in of_sites) / m for name in of_sites[0]}
+    # The busiest ports decide: those of the site that sends most to average, and of the one that receives most in a reshuffle.
+    busiest = {name: max(site[name] for site in of_sites) for name in sent}
+    return Round(sent, seconds(s, hops(s) + (gamma if o < m else 0), sum(busiest.values())))
 
 
 def centralised(s, dense, sparse, step):

@@ -34,7 +34,8 @@ def draw(rng, method, read):
     strategy = {key: value for key, value in choices.items() if key in read and (key == "local_steps" or rng.random() < 0.4)}
     # The formula of layers that are sent one by one knows no short last round: its steps then hide too much.
     whole = K if strategy.get("layerwise") else 1
-    return {"model": {"d_model": 2 * 16 * number(1, 8), "layers": sites * number(1, 2), "heads": 2, "experts": sites * number(1, 2),
+    experts = number(sites, 2 * sites) if method == "fomoe" else sites * number(1, 2)
+    return {"model": {"d_model": 2 * 16 * number(1, 8), "layers": sites * number(1, 2), "heads": 2, "experts": experts,
                       "active_experts": 1, "d_expert": number(8, 200), "vocabulary": number(50, 20000), "sequence_length": sequence},
             "workload": {"tokens": sequence * batch * whole * number(1, 12 // whole), "global_batch_sequences": batch},
             "strategy": {"method": method} | strategy,

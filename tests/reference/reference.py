@@ -64,7 +64,9 @@ class Scenario:
             for name in (self.payload_dtype, self.parameter_dtype, plan.get("dispatch_dtype", self.payload_dtype)))
         if plan.get("dispatch_dtype") == "fp8":  # Ambiguous: with a scale per 128 values, as in DeepSeek-V3
             self.dispatch += 4 / 128
-        self.local_experts = self.overlap * self.experts // self.sites  # N_le = (O_e / M) N_e, which must be a whole number
+        # The copies of all experts are dealt out to the sites in turn, layer after layer: the first site gets most.
+        self.held = [-(-(self.layers * self.experts * self.overlap - site) // self.sites) for site in range(self.sites)]
+        self.local_experts = self.held[0] / self.layers  # N_le = (O_e / M) N_e of the site that has most, mean over layers
         # Bytes per second of a site's link in each direction that are left for payload, and the one-way latency.
         left = platform.get("rate_factor", 1) * network.get("bandwidth_efficiency", 1) * (1 - network.get("background_share", 0))
         self.up, self.down = (quantity(platform.get(port) or platform.get("bandwidth", "0bps")) * left for port in ("uplink", "downlink"))
@@ -84,14 +86,15 @@ def site_elements(s):
     counts = parameters(s)
     sparse = counts["expert"] + (0 if s.skip else counts["router"])
     dense = counts["total"] - sparse
-    return dense, sparse, dense + sparse * s.local_experts // s.experts
+    return dense, sparse, dense + sparse * s.held[0] // (s.layers * s.experts)
 
 
-def flops_per_token(s, accounting="mechanism"):
-    """Returns model FLOPs per token by part, with the equations flops_per_token and flops_per_token_st."""
-    share = s.local_experts / s.experts
+def flops_per_token(s, accounting="mechanism", site=0):
+    """Returns model FLOPs per token of a site by part, with the equations flops_per_token and flops_per_token_st."""
+    local = s.held[site] / s.layers
+    share = local / s.experts
     ffn_full, gate_full = 6 * 2 * s.d * s.d_expert * s.active * s.layers, 6 * s.d * s.experts * s.layers
-    resident = min(s.active, s.local_experts) / s.active
+    resident = min(s.active, local) / s.active
     # With skip-token, the paper multiplies by sigma_st = N_le / N_e. By the mechanism, a chosen expert is local with
     # probability N_le / N_e whatever k is, and the router scores all experts.
     paper = (share * resident, share) if s.skip else (resident, share)
@@ -166,7 +169,6 @@ def expert_passes(s):
 
 def step_time(s):
     """Returns the seconds of a step at the slowest site and the mean over the sites; sequences are dealt out evenly."""
-    flops = flops_per_token(s)
     forward, backward, again = expert_passes(s)
     more = 1 + again + (s.capacity - 1) * (forward + backward)  # a buffer is computed whole
     # Only the first site of centralised training computes.
@@ -175,8 +177,9 @@ def step_time(s):
         seconds = quantity(s.compute["step_time"]) * more
         return seconds, seconds * sites / s.sites
     rate = s.compute["mfu"] * quantity(s.compute["peak_flops"]) * s.gpus
-    per_sequence = s.sequence * flops["total"] * more / rate
-    return -(-s.batch // sites) * per_sequence, s.batch / s.sites * per_sequence
+    per_sequence = [s.sequence * flops_per_token(s, site=site)["total"] * more / rate for site in range(sites)]
+    seconds = [(s.batch // sites + (site < s.batch % sites)) * own for site, own in enumerate(per_sequence)]
+    return max(seconds), sum(seconds) / s.sites
 
 
 def mean_round(s):
@@ -196,10 +199,12 @@ def report(s):
     """Returns the closed form's answer for equal sites and ideal hosts."""
     (slowest, mean), sent, tokens = step_time(s), sum(sent_bytes(s).values()), s.steps * s.batch * s.sequence
     one = mean_round(s)
+    parts = [(s.batch // s.sites + (site < s.batch % s.sites)) / s.batch for site in range(s.sites)]
+    flops = sum(part * flops_per_token(s, site=site)["total"] for site, part in enumerate(parts))
     wall, busy = s.steps * slowest + s.rounds * (one.exposed + one.idle), s.steps * mean
     return {"wall_clock_s": wall, "compute_utilization": busy / wall, "tokens_per_s": tokens / wall, "optimizer_steps": s.steps,
             "bytes_sent_per_site_per_round": sent, "bytes_per_token": sent * s.sites * s.rounds / tokens,
-            "flops_per_token": flops_per_token(s)["total"], "round.count": s.rounds, "round.duration_s": wall / s.rounds,
+            "flops_per_token": flops, "round.count": s.rounds, "round.duration_s": wall / s.rounds,
             "round.compute_s": busy / s.rounds, "round.exposed_communication_s": one.exposed}
 
 

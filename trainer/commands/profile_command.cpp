@@ -5,6 +5,7 @@
 #include <limits>
 #include <variant>
 
+#include "costmodel/plan/site_shares.hpp"
 #include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/text/suggest.hpp"
@@ -112,9 +113,11 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     }
     options.model = scenario.model;
     options.skip_token = scenario.strategy.skip_token;
-    // Profile what the scenario's sites will run: N_le = O_e·N_e/M local experts, and its micro-batch if it
-    // has one.
-    options.local_experts = {scenario.strategy.expert_overlap * scenario.model.experts / scenario.sites()};
+    // Profile what the scenario's sites will run: N_le local experts, the next whole numbers if layers
+    // differ, and its micro-batch if it has one.
+    const costmodel::ExpertShares held = costmodel::expert_shares(scenario);
+    options.local_experts = {held.fewest_of_layer()};
+    if (held.most_of_layer() != held.fewest_of_layer()) options.local_experts.push_back(held.most_of_layer());
     const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
     if (profiled != nullptr && profiled->micro_batch_sequences > 0)
       options.micro_batch_sequences = {profiled->micro_batch_sequences};

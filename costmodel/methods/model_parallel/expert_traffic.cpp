@@ -27,8 +27,8 @@ class StepBuilder {
  public:
   StepBuilder(const Scenario& scenario, const ExpertTraffic& traffic, RoundPlan& round)
       : scenario_(scenario), traffic_(traffic), round_(round) {
-    const FlopsPerToken flops =
-        flops_per_token(scenario.model, scenario.model.experts, false, FlopsAccounting::mechanism);
+    const FlopsPerToken flops = flops_per_token(scenario.model, static_cast<double>(scenario.model.experts),
+                                                false, FlopsAccounting::mechanism);
     expert_share_ = flops.expert / flops.total();
     expert_share_of_backward_ = expert_share_of_backward(
         expert_share_, repeated_share(scenario.gpus, flops, unembedding_flops(scenario.model)));

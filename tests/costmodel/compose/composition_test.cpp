@@ -130,8 +130,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an impossible number of owners is refused with the nearest possible ones") {
-  for (const auto& [overlap, nearest] : {std::pair{0, "value is 1"}, {9, "value is 8"}}) {
+TEST_CASE("an impossible number of owners is refused with the nearest possible one") {
+  for (const auto& [overlap, nearest] : {std::pair{0, "for example 1"}, {9, "for example 8"}}) {
     Scenario scenario = tests::ideal_scenario("fomoe", 8, 1);
     scenario.strategy.expert_overlap = overlap;
     try {

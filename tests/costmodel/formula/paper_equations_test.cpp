@@ -95,8 +95,9 @@ TEST_CASE("paper: the master equation is our closed form where α = 0, ρ = 1, n
     s.N_tok = static_cast<double>(scenario.workload.tokens);
     s.B_g = static_cast<double>(scenario.workload.global_batch_sequences * scenario.model.sequence_length);
     s.B_eff = 1e9;
-    s.F_token =
-        flops_per_token(scenario.model, local_experts(scenario), false, FlopsAccounting::mechanism).total();
+    s.F_token = flops_per_token(scenario.model, expert_shares(scenario).of_layer(0), false,
+                                FlopsAccounting::mechanism)
+                    .total();
     s.MFU = 0.4;
     s.Phi_peak = 1e15;
     s.state_factor = one.state_factor;

@@ -156,8 +156,8 @@ TEST_CASE("the row of a scenario equals the closed form's report, to 1e-12") {
       RC_ASSERT(agree(outcome.memory_bytes_per_site, memory_per_site(scenario).total()));
       RC_ASSERT(agree(outcome.memory_bytes_per_gpu, fullest_gpu(scenario).needed));
       RC_ASSERT(agree(outcome.flops_per_token,
-                      flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
-                                      FlopsAccounting::mechanism)
+                      flops_per_token(scenario.model, expert_shares(scenario).of_layer(0),
+                                      scenario.strategy.skip_token, FlopsAccounting::mechanism)
                           .total()));
       const SentBytes sent = summarise(scenario).sent;
       RC_ASSERT(agree(outcome.sent.dense, sent.dense));

@@ -5,7 +5,9 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 
@@ -87,4 +89,77 @@ TEST_CASE("fomoe with affinity placement: bytes as with any placement, owners by
   REQUIRE(!plan.notes.empty());
   CHECK(plan.notes.back().find("0 % of the routed tokens") != std::string::npos);
   CHECK(plan.notes.back().find("the fixed placement would give 50 %") != std::string::npos);
+}
+
+TEST_CASE("fomoe with experts that the sites cannot divide evenly: the plan sends what the formula says") {
+  struct Size {
+    int experts, sites;
+  };
+  for (const auto [experts, sites] : {Size{8, 3}, {64, 3}, {16, 5}, {16, 6}, {16, 7}}) {
+    for (int overlap = 1; overlap <= sites; ++overlap) {
+      CAPTURE(experts);
+      CAPTURE(sites);
+      CAPTURE(overlap);
+      Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
+      scenario.model.experts = experts;
+      const SentBytes sent = summarise(scenario).sent,
+                      planned = tests::sent_in_round(tests::plan_of(scenario), sites, 0);
+      CHECK(planned.dense == doctest::Approx(sent.dense).epsilon(1e-14));
+      CHECK(planned.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-14));
+      CHECK(planned.migration == 0);
+    }
+  }
+}
+
+TEST_CASE("fomoe: 8 experts at three sites by hand, two owners each") {
+  // Two layers of 16 copies: sites hold 6, 5, 5 and 5, 6, 5 experts, so 11, 11 and 10 of 16.
+  Scenario scenario = tests::ideal_scenario("fomoe", 3, 2);
+  scenario.strategy.placement = PlacementKind::random;
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const std::int64_t one = (counts.expert + counts.router) / 16;  // with its router column
+  CHECK(parameters_per_site(scenario) == counts.dense() + 11 * one);
+  const SentBytes sent = summarise(scenario).sent;
+  const double bytes = 2.0 * static_cast<double>(one);  // bf16
+  CHECK(sent.expert_sync == doctest::Approx(1 * 32.0 / 3 * bytes).epsilon(1e-14));
+  // 6·(1 − 6/8) + 2 · 5·(1 − 5/8) of each layer arrive at three sites.
+  CHECK(sent.migration == doctest::Approx(2 * (1.5 + 2 * 1.875) / 3 * bytes).epsilon(1e-14));
+  // The formula gives the expectation, and 400 draws of about 10.5 experts have an error of 1 %.
+  const Plan plan = tests::plan_of(scenario);
+  double migrated = 0;
+  for (std::int64_t round = 0; round < 400; ++round)
+    migrated += tests::sent_in_round(plan, 3, round).migration / 400;
+  CHECK(migrated == doctest::Approx(sent.migration).epsilon(0.03));
+
+  scenario.strategy.placement = PlacementKind::fixed;
+  const RunReport report = closed_form(scenario);
+  const double dense = 2.0 * 2 / 3 * 2.0 * static_cast<double>(counts.dense());
+  for (int site = 0; site < 3; ++site) {
+    const double held = site < 2 ? 11 : 10;
+    const SiteReport& row = report.sites[static_cast<std::size_t>(site)];
+    CHECK(row.bytes_sent == doctest::Approx(12 * (dense + held * bytes)).epsilon(1e-14));
+    CHECK(row.bytes_received == doctest::Approx(row.bytes_sent).epsilon(1e-14));
+    CHECK(row.memory_bytes ==
+          26.0 * static_cast<double>(counts.dense() + static_cast<std::int64_t>(held) * one));
+  }
+  // The slowest port decides: 1 GB/s.
+  CHECK(report.round.communication_s == doctest::Approx((dense + 11 * bytes) / 1e9).epsilon(1e-14));
+
+  // With skip-token, a token's 2 experts are local with probability 11/16, 11/16 and 10/16.
+  scenario.strategy.skip_token = true;
+  const double all = flops_per_token(scenario.model, 8, false, FlopsAccounting::mechanism).expert;
+  const Counts of_sites = counts_of(scenario);
+  CHECK(of_sites.at(1).flops_per_token.expert == doctest::Approx(all * 11 / 16).epsilon(1e-14));
+  CHECK(of_sites.at(2).flops_per_token.expert == doctest::Approx(all * 10 / 16).epsilon(1e-14));
+  CHECK(flops_per_token(scenario).expert == doctest::Approx(all * 32 / 48).epsilon(1e-14));
+}
+
+TEST_CASE("fomoe: where each site gets as many experts in all layers, they are alike as if in each layer") {
+  // Three layers of 16 copies at three sites: 16 for each site.
+  Scenario scenario = tests::ideal_scenario("fomoe", 3, 2);
+  scenario.model.layers = 3;
+  CHECK_FALSE(expert_shares(scenario).differ());
+  CHECK(expert_shares(scenario).of_layer(2) == 16.0 / 3);
+  const RunReport report = closed_form(scenario);
+  CHECK(report.sites[0].bytes_sent == report.sites[2].bytes_sent);
+  CHECK(report.sites[0].memory_bytes == report.sites[2].memory_bytes);
 }

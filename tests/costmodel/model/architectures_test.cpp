@@ -30,7 +30,7 @@ ModelShape with_linear(LinearAttention linear) {
 }
 
 FlopsPerToken flops(const ModelShape& shape) {
-  return flops_per_token(shape, shape.experts, false, FlopsAccounting::mechanism);
+  return flops_per_token(shape, static_cast<double>(shape.experts), false, FlopsAccounting::mechanism);
 }
 
 /// Four layers, of which the second and the fourth have experts.

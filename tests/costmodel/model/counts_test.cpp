@@ -81,15 +81,23 @@ TEST_CASE("memory: 18 B per held parameter, and 8 B more with outer state") {
 }
 
 TEST_CASE("impossible combinations are refused, and the message names the nearest possible ones") {
-  Scenario scenario = tests::ideal_scenario("fomoe", 8, 3);
-  scenario.model.experts = 12;  // O_e · 12 ÷ 8 is an integer for O_e = 2, 4, 6, 8
-  CHECK_THROWS_WITH_AS(
-      check(scenario),
-      "strategy.expert_overlap: got 3; expected 1 to 8 sites for which expert_overlap · 12 experts ÷ 8 sites "
-      "is a whole number; the nearest valid value is 2 or 4; for example 2",
-      InputError);
-  scenario.strategy.expert_overlap = 9;
-  CHECK_THROWS_AS(check(scenario), InputError);
+  Scenario scenario = tests::ideal_scenario("fomoe", 8, 9);
+  scenario.model.experts = 12;
+  CHECK_THROWS_WITH_AS(check(scenario),
+                       "strategy.expert_overlap: got 9; expected 1 to 8 sites; for example 8", InputError);
+  scenario.model.experts = scenario.model.active_experts = 3;
+  scenario.strategy.expert_overlap = 2;
+  CHECK_THROWS_WITH_AS(check(scenario),
+                       "strategy.expert_overlap: got 2; expected 3 to 8 sites, so that each of the 8 sites "
+                       "holds at least one of the 3 experts of a layer; for example 3",
+                       InputError);
+  scenario.strategy.expert_overlap = 3;  // 9 copies of 3 experts: a site holds one or two
+  CHECK_NOTHROW(check(scenario));
+  scenario.model.experts = 12;
+  for (int overlap = 1; overlap <= 8; ++overlap) {
+    scenario.strategy.expert_overlap = overlap;
+    CHECK_NOTHROW(check(scenario));
+  }
   scenario.strategy.expert_overlap = 4;
   CHECK_NOTHROW(check(scenario));
   scenario.workload.global_batch_sequences = 7;

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "costmodel/plan/site_shares.hpp"
+
 using namespace fomoe::costmodel;
 
 namespace {
@@ -64,11 +66,11 @@ std::int64_t least(const RoutingCounts& counts, int overlap, const Placement* pr
 
 }  // namespace
 
-TEST_CASE("affinity: each expert is on O_e workers, and each worker has N_le distinct experts") {
+TEST_CASE("affinity: each expert is on O_e workers, and each worker has its number of distinct experts") {
   const bool ok = rc::check([] {
     const int workers = *rc::gen::inRange(1, 9);
     const int overlap = *rc::gen::inRange(1, workers + 1);
-    const int unit = workers / std::gcd(workers, overlap);
+    const int unit = *rc::gen::element(1, workers / std::gcd(workers, overlap));
     const int experts = unit * *rc::gen::inRange(1, 24 / unit + 2);
     const Placement placement = affinity_placement(random_counts(2, experts, workers, 50), overlap);
     for (int l = 0; l < 2; ++l) {
@@ -78,8 +80,8 @@ TEST_CASE("affinity: each expert is on O_e workers, and each worker has N_le dis
         RC_ASSERT(std::is_sorted(owners.begin(), owners.end()));
       }
       for (int w = 0; w < workers; ++w) {
-        RC_ASSERT(placement.local_experts(l, w).size() ==
-                  static_cast<std::size_t>(overlap * experts / workers));
+        RC_ASSERT(static_cast<std::int64_t>(placement.local_experts(l, w).size()) ==
+                  experts_at(experts, overlap, workers, l, w));
       }
     }
   });
@@ -91,8 +93,8 @@ TEST_CASE("affinity: it reaches the optimum over all placements, with the migrat
     struct Size {
       int workers, experts, overlap;
     };
-    const auto [workers, experts, overlap] =
-        *rc::gen::elementOf(std::vector<Size>{{2, 4, 1}, {3, 3, 2}, {3, 6, 1}, {4, 4, 2}, {4, 4, 3}});
+    const auto [workers, experts, overlap] = *rc::gen::elementOf(std::vector<Size>{
+        {2, 4, 1}, {3, 3, 2}, {3, 6, 1}, {4, 4, 2}, {4, 4, 3}, {2, 3, 1}, {3, 5, 1}, {3, 4, 2}, {4, 3, 3}});
     const RoutingCounts counts = random_counts(1, experts, workers, *rc::gen::element(3, 20));
     const Placement previous = random_placement(1, experts, workers, overlap, 3, 0);
     const bool had_one = *rc::gen::arbitrary<bool>();
@@ -100,7 +102,9 @@ TEST_CASE("affinity: it reaches the optimum over all placements, with the migrat
     const Placement* before = had_one ? &previous : nullptr;
     const Placement placement = affinity_placement(counts, overlap, before, migration_cost);
     Placement trial(1, experts, workers, overlap);
-    std::vector<int> room(static_cast<std::size_t>(workers), overlap * experts / workers);
+    std::vector<int> room;
+    for (int w = 0; w < workers; ++w)
+      room.push_back(static_cast<int>(experts_at(experts, overlap, workers, 0, w)));
     RC_ASSERT(objective(counts, placement, before, migration_cost) ==
               least(counts, overlap, before, migration_cost, trial, room, 0));
   });

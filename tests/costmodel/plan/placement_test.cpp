@@ -1,5 +1,5 @@
-// Tests of placements: each expert is on O_e workers, each worker has N_le distinct experts, and random
-// placements are unbiased.
+// Tests of placements: each expert is on O_e workers, each worker has ⌊N_e·O_e/M⌋ or ⌈N_e·O_e/M⌉ distinct
+// experts of a layer, in turn, and random placements are unbiased.
 #include "costmodel/plan/placement.hpp"
 
 #include <doctest/doctest.h>
@@ -9,14 +9,18 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <vector>
+
+#include "costmodel/plan/placement_affinity.hpp"
+#include "costmodel/plan/site_shares.hpp"
 
 using namespace fomoe::costmodel;
 
 namespace {
 
 void check_constraints(const Placement& placement) {
-  const std::size_t n_le =
-      static_cast<std::size_t>(placement.experts() * placement.overlap() / placement.workers());
+  const std::int64_t copies = std::int64_t{placement.experts()} * placement.overlap();
+  std::vector<std::int64_t> held(static_cast<std::size_t>(placement.workers()), 0);  // in all layers
   for (int layer = 0; layer < placement.layers(); ++layer) {
     for (int expert = 0; expert < placement.experts(); ++expert) {
       const auto owners = placement.owners(layer, expert);
@@ -27,25 +31,95 @@ void check_constraints(const Placement& placement) {
       RC_ASSERT(owners.back() < placement.workers());
     }
     for (int worker = 0; worker < placement.workers(); ++worker) {
-      RC_ASSERT(placement.local_experts(layer, worker).size() == n_le);
+      const auto local = static_cast<std::int64_t>(placement.local_experts(layer, worker).size());
+      RC_ASSERT(local == copies / placement.workers() ||
+                (local == copies / placement.workers() + 1 && copies % placement.workers() != 0));
+      RC_ASSERT(local ==
+                experts_at(placement.experts(), placement.overlap(), placement.workers(), layer, worker));
+      held[static_cast<std::size_t>(worker)] += local;
     }
   }
+  RC_ASSERT(held.front() - held.back() <= 1);
+  RC_ASSERT(std::is_sorted(held.rbegin(), held.rend()));
 }
 
 }  // namespace
 
-TEST_CASE("every legal placement keeps its constraints, up to M = 64 and N_e = 256") {
+TEST_CASE("every placement keeps its constraints, up to M = 64 and N_e = 256") {
   const bool ok = rc::check([] {
     const int workers = *rc::gen::inRange(1, 65);
     const int overlap = *rc::gen::inRange(1, workers + 1);
-    // N_le is an integer if N_e is a multiple of M/gcd(M, O_e).
-    const int unit = workers / std::gcd(workers, overlap);
-    const int experts = unit * *rc::gen::inRange(1, 256 / unit + 1);
-    check_constraints(fixed_placement(2, experts, workers, overlap));
+    // N_le is a whole number if N_e is a multiple of M/gcd(M, O_e).
+    const int unit = *rc::gen::element(1, workers / std::gcd(workers, overlap));
+    const int experts = unit * *rc::gen::inRange(1, 256 / unit + 1), layers = *rc::gen::inRange(1, 6);
+    check_constraints(fixed_placement(layers, experts, workers, overlap));
     check_constraints(
-        random_placement(2, experts, workers, overlap, *rc::gen::arbitrary<std::uint64_t>(), 3));
+        random_placement(layers, experts, workers, overlap, *rc::gen::arbitrary<std::uint64_t>(), 3));
   });
   CHECK(ok);
+}
+
+TEST_CASE("8, 64 and 128 experts at three sites, and 16 at five to seven: all placements, for each O_e") {
+  struct Size {
+    int experts, workers;
+  };
+  for (const auto [experts, workers] : {Size{8, 3}, {64, 3}, {128, 3}, {16, 5}, {16, 6}, {16, 7}}) {
+    RoutingCounts counts = make_routing_counts(4, experts, workers);
+    for (std::size_t i = 0; i < counts.counts.size(); ++i)
+      counts.counts[i] = static_cast<std::int64_t>(i * i % 17);
+    for (int overlap = 1; overlap <= workers; ++overlap) {
+      CAPTURE(experts);
+      CAPTURE(workers);
+      CAPTURE(overlap);
+      const bool ok = rc::check([&] {
+        check_constraints(fixed_placement(4, experts, workers, overlap));
+        check_constraints(affinity_placement(counts, overlap));
+        check_constraints(
+            random_placement(4, experts, workers, overlap, *rc::gen::arbitrary<std::uint64_t>(), 1));
+      });
+      CHECK(ok);
+    }
+  }
+}
+
+TEST_CASE("the worker with one expert more changes from layer to layer") {
+  // 8 experts, O_e = 2, M = 3: 16 copies. Layer 0 ends with worker 0, so that layer 1 begins with worker 1.
+  const Placement placement = fixed_placement(3, 8, 3, 2);
+  for (int layer = 0; layer < 3; ++layer) {
+    for (int worker = 0; worker < 3; ++worker)
+      CHECK(placement.local_experts(layer, worker).size() == (worker == layer ? 6 : 5));
+  }
+  // Blocks of one worker: 3, 3 and 2 experts, then 3, 2 and 3.
+  const Placement blocks = fixed_placement(2, 8, 3, 1);
+  CHECK(blocks.local_experts(0, 0) == std::vector<int>{0, 1, 2});
+  CHECK(blocks.local_experts(0, 1) == std::vector<int>{3, 4, 5});
+  CHECK(blocks.local_experts(0, 2) == std::vector<int>{6, 7});
+  CHECK(blocks.local_experts(1, 1) == std::vector<int>{3, 4});
+  CHECK(blocks.local_experts(1, 2) == std::vector<int>{5, 6, 7});
+}
+
+TEST_CASE("random placement of unequally many experts: 1,000 draws, each pair has probability N_le/N_e") {
+  // M = 3, N_e = 8, O_e = 2: in layer 0 worker 0 holds 6 experts, the others 5. Of 1,000 draws, a pair has
+  // 750 or 625 with a deviation below 15.4, so that none of 24 pairs is more than 5 deviations away.
+  std::vector<int> count(24, 0);
+  for (std::uint64_t epoch = 0; epoch < 1000; ++epoch) {
+    const Placement placement = random_placement(1, 8, 3, 2, 11, epoch);
+    check_constraints(placement);
+    for (int expert = 0; expert < 8; ++expert) {
+      for (const int owner : placement.owners(0, expert))
+        ++count[static_cast<std::size_t>(3 * expert + owner)];
+    }
+  }
+  for (std::size_t pair = 0; pair < count.size(); ++pair)
+    CHECK(std::abs(count[pair] - (pair % 3 == 0 ? 750.0 : 625.0)) < 77);
+}
+
+TEST_CASE("a reshuffle of unequally many experts replaces n(1 − n/N_e) of the n of a layer") {
+  // As above: 6·(1 − 6/8) = 1.5 and 2 · 5·(1 − 5/8) = 3.75 experts in each layer. Each of 2,000 layers has a
+  // variance of about 2, so that the mean has a standard error of 0.03.
+  const Placement from = random_placement(2000, 8, 3, 2, 1, 0), to = random_placement(2000, 8, 3, 2, 1, 1);
+  const double moved = static_cast<double>(migrations(from, to).size()) / 2000;
+  CHECK(std::abs(moved - 5.25) < 0.15);
 }
 
 TEST_CASE("fixed placement: blocks of consecutive workers where O_e divides M") {

@@ -286,7 +286,7 @@ TEST_CASE("a sweep's result: a line for each combination of the other axes, and 
   CHECK(points[3][0] == 64);
   REQUIRE(drawn[0]["y_title"] == "wall clock, min");
   CHECK(points[3][1].get<double>() * 60 == doctest::Approx(sweep["rows"][7]["wall_clock_s"].get<double>()));
-  CHECK(count(page, "1 to 2 sites for which") == 4);  // the reason in the rows of O_e = 3
+  CHECK(count(page, "expected 1 to 2 sites;") == 4);  // the reason in the rows of O_e = 3
 }
 
 TEST_CASE("a comparison's cases are compared, and the answers of solve are drawn over their targets") {

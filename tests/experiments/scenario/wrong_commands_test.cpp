@@ -16,8 +16,12 @@ TEST_CASE("wrong settings on the command line") {
        "least 1; for example "
        "--set strategy.local_steps=32"},
       {"", "", "--set strategy.expert_overlap=7",
-       "--set strategy.expert_overlap=7: strategy.expert_overlap: got 7; expected 1 to 4 sites for which "
-       "expert_overlap · 8 experts ÷ 4 sites is a whole number; the nearest valid value is 4; for example 4"},
+       "--set strategy.expert_overlap=7: strategy.expert_overlap: got 7; expected 1 to 4 sites; "
+       "for example 4"},
+      {"", "", "--set platform.sites=16 --set strategy.expert_overlap=1",
+       "--set strategy.expert_overlap=1: strategy.expert_overlap: got 1; expected 2 to 16 sites, so that "
+       "each "
+       "of the 16 sites holds at least one of the 8 experts of a layer; for example 2"},
       {"", "", "--set nonsense",
        "--set nonsense: nonsense: got no key=value; expected one key=value; for example --set "
        "strategy.local_steps=64"},

@@ -166,11 +166,21 @@ class Names:
                              "model has them; for example \"model.layers.{layer}.mlp.experts\"")
         fewer = {layer for layer, experts in found.items() if len(experts) < self.experts_of_layer[layer]}
         more = [layer for layer, experts in found.items() if len(experts) > self.experts_of_layer[layer]]
-        if more or (fewer and fewer != set(found)):
-            layer = (more or sorted(fewer))[0]
-            raise InputError(f"experts: got {len(found[layer])} experts in layer {layer}; expected {self.experts_of_layer[layer]}, the number of the "
-                             f"scenario's model, or in every layer those that the site holds; for example model.experts = {len(found[layer])}")
+        self.experts_in_model = {layer: len(experts) for layer, experts in found.items()}
+        if more:
+            self._refuse_count(more[0])
         return bool(fewer)
+
+    def _refuse_count(self, layer: int) -> None:
+        got = self.experts_in_model[layer]
+        raise InputError(f"experts: got {got} experts in layer {layer}; expected {self.experts_of_layer[layer]}, the number of the "
+                         f"scenario's model, or in every layer those that the site holds; for example model.experts = {got}")
+
+    def check_held(self, local: dict[int, list[int]]) -> None:
+        """A model with only the held experts has them in every layer, where a site may hold more in one layer than in another."""
+        for layer, got in self.experts_in_model.items():
+            if got != len(local[layer]):
+                self._refuse_count(layer)
 
     # ---- groups ----
 

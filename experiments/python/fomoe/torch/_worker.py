@@ -65,7 +65,8 @@ class Worker:
         if self.names.held and owners is None:
             raise InputError("experts: got a model with a part of the experts; expected all of them, which the plan gives to every site; for example "
                              "strategy.method = \"fomoe\"")
-        if self.names.held:
+        if self.local is not None:
+            self.names.check_held(self.local)
             self._slices = {}
 
     def slices(self, payload: Payload) -> list[Slice]:
