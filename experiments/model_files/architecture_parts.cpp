@@ -194,11 +194,10 @@ void interleaved_llama(ModelShape& shape, const ConfigReader& config) {
 
 void ernie(ModelShape& shape, const ConfigReader& config) {
   const std::int64_t interval = std::max<std::int64_t>(1, config.count_or("moe_layer_interval", 1));
-  const std::int64_t start = config.count_of_all_layers("moe_layer_start_index", 0);
-  std::int64_t end = shape.layers - 1;
+  const std::int64_t start = config.first_count("moe_layer_start_index", 0);
   // −1 stands for the last layer.
-  if (config.has("moe_layer_end_index") && config.json()["moe_layer_end_index"] != -1)
-    end = config.count_of_all_layers("moe_layer_end_index", 0);
+  std::int64_t end = config.has("moe_layer_end_index") ? config.first_count("moe_layer_end_index", -1) : -1;
+  if (end < 0) end = shape.layers - 1;
   std::vector<bool> chosen;
   for (std::int64_t i = 0; i < shape.layers; ++i)
     chosen.push_back((i + 1) % interval == 0 && i >= start && i <= end);
