@@ -101,12 +101,13 @@ void grok(ModelShape& shape, const ConfigReader& config) {
 // router; of version 2, the config says.
 void bailing(ModelShape& shape, const ConfigReader& config) {
   shape.shared_experts = config.count_or("num_shared_experts", 0);
-  shape.d_shared = config.count_or("moe_shared_expert_intermediate_size", 0);
+  if (config.has("moe_shared_expert_intermediate_size"))
+    shape.d_shared = config.count("moe_shared_expert_intermediate_size");
   const bool version_1 = architecture_contains(config, "BailingMoeForCausalLM");
   const auto is_on = [&](const char* field) {
     if (!config.has(field) && !version_1)
       config.refuse(field, "true or false, because versions of this architecture differ", "true");
-    return config.yes_no_or(field, false);
+    return config.has(field) && config.yes_no_or(field, false);
   };
   if (is_on("use_qk_norm")) shape.query_key_norm = costmodel::QueryKeyNorm::per_head;
   shape.router_bias = is_on("moe_router_enable_expert_bias");

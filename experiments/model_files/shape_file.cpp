@@ -117,7 +117,10 @@ GuessedModel read_shape_file(const std::string& path) {
   if (!reader.has("guessed")) return model;
   for (const Json& guess : reader.array("guessed")) {
     if (!guess.is_string()) reader.refuse_value("guessed", guess, "a list of sentences");
-    model.notes.push_back({"model", Origin::assumed, guess.get<std::string>()});
+    const std::string text = guess.get<std::string>();
+    const std::string about_model = "model: ";
+    model.notes.push_back(
+        {"model", Origin::assumed, text.starts_with(about_model) ? text.substr(about_model.size()) : text});
   }
   return model;
 }

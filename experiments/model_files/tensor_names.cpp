@@ -42,10 +42,10 @@ TensorPlace place_of(const TensorHeader& tensor) {
     if (i + 1 < parts.size()) place.expert = number(parts[i + 1]);
   }
   // Some models keep all experts of a layer in one tensor, whose name may not have that word. Convolutions
-  // have three dimensions as well.
+  // and states have three dimensions as well.
   const auto& shape = tensor.shape;
   if (shape.size() == 3 && *std::min_element(shape.begin(), shape.end()) > 1 &&
-      !has_part(tensor.name, "conv"))
+      !has_part(tensor.name, "conv") && !mixing_of(tensor.name).state)
     place.routed = true;
   return place;
 }

@@ -57,6 +57,10 @@ bool is_float(const std::string& dtype) { return dtype.starts_with("F") || dtype
 
 // Scales of quantised weights and tables of angles are computed from the weights, or are no parameters.
 bool is_left_out(const TensorHeader& tensor) {
+  if (tensor.dtype == "F8_E8M0") return true;  // powers of two, which only scales are
+  // The scales of DeepSeek-V4's residual streams (hc_scale, hc_attn_scale) are trained.
+  const std::size_t last = tensor.name.rfind('.');
+  if (tensor.name.compare(last == std::string::npos ? 0 : last + 1, 3, "hc_") == 0) return false;
   for (const char* ending : {"_scale_inv", "_scale", "_scales", ".scales", "_zero_point", "inv_freq"}) {
     if (tensor.name.ends_with(ending)) return true;
   }
@@ -195,7 +199,7 @@ std::string find_attention(ModelShape& shape, const Counted& counted, const std:
   }
   shape.layers_without_attention = shape.layers - layers;
   return fmt::format("{} of {} layers, {}{}", layers, shape.layers, why,
-                     layers < shape.layers ? "; products of the other layers' states are not counted" : "");
+                     counted.states.empty() ? "" : "; products of states of fixed size are not counted");
 }
 
 std::int64_t value_or(const std::optional<std::pair<std::string, std::int64_t>>& found,
