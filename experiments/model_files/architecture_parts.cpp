@@ -160,6 +160,12 @@ void mamba_layers(ModelShape& shape, const ConfigReader& config) {
   const std::int64_t width = config.count("mamba_expand") * shape.d_model;
   if (width % heads != 0)
     config.refuse("mamba_n_heads", fmt::format("a divisor of mamba_expand · hidden_size = {}", width), "64");
+  // "auto" stands for this quotient.
+  const std::string quotient = std::to_string(width / heads);
+  if (config.states("mamba_d_head") && config.json()["mamba_d_head"].is_number_integer() &&
+      config.count("mamba_d_head") != width / heads)
+    config.refuse("mamba_d_head", quotient + ", which is mamba_expand · hidden_size ÷ mamba_n_heads",
+                  quotient);
   shape.linear = LinearAttention{.kind = LinearKind::mamba2,
                                  .layers = linear_layers(shape, config, nullptr, 0),
                                  .key_heads = config.count("mamba_n_groups"),

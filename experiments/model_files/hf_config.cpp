@@ -265,11 +265,11 @@ std::vector<Provenance> notes_about(const ConfigReader& whole, const LanguageMod
   return notes;
 }
 
-// Names the two ways that need no row, with commands for this file.
+// Names the two ways that need no row, with commands for this file. No similar name is proposed: a program
+// wrote the file, and a model of another architecture would be counted wrongly.
 [[noreturn]] void refuse_type(const ConfigReader& config, const std::string& type) {
   const std::string folder = std::filesystem::path(config.path()).parent_path().string();
   const std::string place = folder.empty() ? "." : folder;
-  const std::string meant = nearest(type, hf_model_types());
   fail(config.place("model_type"), "model_type", '"' + type + '"',
        fmt::format(
            "one of the {} names that `fomoe list models` lists, or one of the two other ways to describe "
@@ -278,7 +278,7 @@ std::vector<Provenance> notes_about(const ConfigReader& whole, const LanguageMod
            "fomoe.model_from_transformers(\"{}\", \"model.json\") writes if the library transformers knows "
            "the architecture",
            hf_model_types().size(), config.path()),
-       fmt::format("fomoe model {}", place), meant.empty() ? "" : '"' + meant + '"');
+       fmt::format("fomoe model {}", place));
 }
 
 }  // namespace

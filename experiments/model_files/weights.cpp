@@ -55,14 +55,20 @@ struct Counted {
 
 bool is_float(const std::string& dtype) { return dtype.starts_with("F") || dtype.starts_with("BF"); }
 
-// Scales of quantised weights and tables of angles are computed from the weights, or are no parameters.
-bool is_left_out(const TensorHeader& tensor) {
+bool is_any_ending(const std::string& name, std::initializer_list<const char*> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](const char* end) { return name.ends_with(end); });
+}
+
+// Scales of quantised weights and tables of angles are computed from the weights, or are no parameters. Other
+// scales are trained: that of "x_scale" where no tensor has the name "x".
+bool is_left_out(const TensorHeader& tensor, const std::set<std::string>& names) {
+  const std::string& name = tensor.name;
   if (tensor.dtype == "F8_E8M0") return true;  // powers of two, which only scales are
-  // The scales of DeepSeek-V4's residual streams (hc_scale, hc_attn_scale) are trained.
-  const std::size_t last = tensor.name.rfind('.');
-  if (tensor.name.compare(last == std::string::npos ? 0 : last + 1, 3, "hc_") == 0) return false;
-  for (const char* ending : {"_scale_inv", "_scale", "_scales", ".scales", "_zero_point", "inv_freq"}) {
-    if (tensor.name.ends_with(ending)) return true;
+  if (is_any_ending(name, {"weight_scale", "weight_scale_inv", "weight_scale_2", "input_scale", ".k_scale",
+                           ".v_scale", ".q_scale", "_scales", ".scales", "_zero_point", "inv_freq"}))
+    return true;
+  for (const std::string ending : {"_scale_inv", "_scale"}) {
+    if (name.ends_with(ending) && names.contains(name.substr(0, name.size() - ending.size()))) return true;
   }
   return !is_float(tensor.dtype) && tensor.shape.size() < 2;
 }
@@ -101,10 +107,11 @@ void note_mixing(const TensorHeader& tensor, const TensorPlace& place, Counted& 
 Counted count(const std::vector<TensorHeader>& tensors, std::optional<std::int64_t> text_experts,
               bool whole = false) {
   Counted counted;
-  std::set<std::string> files;
+  std::set<std::string> files, names;
+  for (const TensorHeader& tensor : tensors) names.insert(tensor.name);
   for (const TensorHeader& tensor : tensors) {
     files.insert(tensor.file);
-    if (is_left_out(tensor)) {
+    if (is_left_out(tensor, names)) {
       counted.left_out.push_back(tensor.name);
       continue;
     }

@@ -96,22 +96,26 @@ def _by_fomoe(transformers: Any, path: pathlib.Path, model_type: str, answer: Ca
                     f"architecture; for example fomoe model {path.parent}") from error
 
 
-def _build(torch: Any, transformers: Any, config: Any, wrong: Callable[[str], Exception]) -> Any:
+def _build(torch: Any, transformers: Any, config: Any, wrong: Callable[[str], Exception]) -> tuple[Any, bool]:
+    """The model without weights, and whether it is the whole model and not its language model alone."""
     builders = [transformers.AutoModelForCausalLM]
-    builders += [getattr(transformers, name) for name in ("AutoModelForImageTextToText", "AutoModel")
+    builders += [getattr(transformers, name) for name in ("AutoModelForImageTextToText", "AutoModelForMultimodalLM", "AutoModel")
                  if hasattr(transformers, name)]
     # Encoders may need libraries that are missing; the language model alone does not.
     attempts = [(builder, config) for builder in builders]
-    attempts.append((transformers.AutoModelForCausalLM, config.get_text_config()))
+    thinker = getattr(config, "thinker_config", None)
+    attempts += [(transformers.AutoModelForCausalLM, part)
+                 for part in (config.get_text_config(), getattr(thinker, "text_config", None)) if part is not None]
     errors = []
     for builder, part in attempts:
         try:
             with torch.device("meta"):
-                return builder.from_config(part)
+                return builder.from_config(part), part is config
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(" ".join(str(error).split())[:300])
     raise wrong(f"config: got a model of type {config.model_type} that transformers {transformers.__version__} does not "
-                f"build ({errors[0]}); expected a language model; for example \"model_type\": \"mixtral\"")
+                f"build ({errors[0]}); expected a language model, or the folder of the model's *.safetensors files; for example "
+                "fomoe model FOLDER")
 
 
 def _headers(model: Any) -> dict[str, dict[str, Any]]:
@@ -137,7 +141,8 @@ def describe(config: Any, path: str | os.PathLike | None, answer: Callable[[list
             text = _by_fomoe(transformers, where, stated["model_type"], answer, wrong)
             return _written(json.loads(text), path)
         settings = _settings(transformers, where, stated, wrong)
-    header = json.dumps(_headers(_build(torch, transformers, settings, wrong))).encode()
+    built, whole = _build(torch, transformers, settings, wrong)
+    header = json.dumps(_headers(built)).encode()
     with tempfile.TemporaryDirectory(prefix="fomoe-model-") as folder:
         # A folder of weights without the weights: fomoe reads only the header. The config has the library's values of
         # all fields, so that fomoe takes no default of its own.
@@ -147,6 +152,9 @@ def describe(config: Any, path: str | os.PathLike | None, answer: Callable[[list
         (place / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
         (place / "config.json").write_text(json.dumps(settings.to_dict(), default=str))
         model = json.loads(answer(["model", str(place), "--output", "-"]))
+    if not whole and not any("left out: " in guess for guess in model["guessed"]):
+        model["guessed"].append("model: only the language model, which runs for tokens of text; left out: all other parts of "
+                                f"{settings.model_type}")
     # Fields that describe experts decide nothing in a model without them.
     dense = model["model"]["experts"] == 0
     model["guessed"] += _defaults(transformers, stated, settings, without_experts=dense) if stated is not None else []

@@ -273,7 +273,7 @@ TEST_CASE("a wrong config: the message has the file, the field's line, its value
   const std::string misspelled = complaint("\"mixtral\"", "\"mixtrall\"");
   CHECK(
       misspelled.starts_with(":2: model_type: got \"mixtrall\"; expected " + types + ", or one of the two "));
-  CHECK(misspelled.ends_with("; did you mean \"mixtral\"?"));
+  CHECK(misspelled.find("did you mean") == std::string::npos);  // it may be another architecture
   CHECK(complaint("\"model_type\": \"mixtral\",", "") ==
         ":1: model_type: got nothing; expected " + types + "; for example \"model_type\": \"mixtral\"");
   const std::string count = "; expected a whole number from 1 to 100000000; for example ";

@@ -240,6 +240,9 @@ TEST_CASE("hybrids without experts: their blocks are dense, and all their parame
   CHECK(count_parameters(shape).dense_ffn == 4 * 3 * 64 * 48);
   CHECK(costmodel::attention_layers(shape) == 1);
   CHECK(active_parameters(shape) == count_parameters(shape).total());
+  granite["mamba_d_head"] = 32;  // the library refuses it as well
+  CHECK(complaint(folder, granite).find("mamba_d_head: got 32; expected 16, which is") != std::string::npos);
+  granite["mamba_d_head"] = "auto";
   // With experts, the publisher's convention decides about the embedding table.
   granite["num_local_experts"] = 4;
   granite["num_experts_per_tok"] = 2;

@@ -169,10 +169,13 @@ TEST_CASE("weights: trained scales of residual streams are parameters, and those
   const Folder folder;
   Json header = hybrid("self_attn.q_proj.weight");
   const std::int64_t before = read(folder, header, kUnknown).shape.opaque->dense_parameters;
+  add(header, "model.layers.0.altup.correct_output_scale", {8});
   add(header, "model.hc_head.hc_scale", {1});
+  add(header, "model.layers.1.mlp.up_proj", {2, 8});
+  add(header, "model.layers.1.mlp.up_proj_scale", {2, 1});
   add(header, "model.layers.0.hc_attn_scale", {3});
   add(header, "model.layers.0.self_attn.q_proj.weight_scale", {1});
   header["model.layers.0.mlp.up_proj.scale"] = {
       {"dtype", "F8_E8M0"}, {"shape", {4, 4}}, {"data_offsets", {0, 0}}};
-  CHECK(read(folder, header, kUnknown).shape.opaque->dense_parameters == before + 1 + 3);
+  CHECK(read(folder, header, kUnknown).shape.opaque->dense_parameters == before + 8 + 1 + 3 + 2 * 8);
 }
