@@ -41,7 +41,7 @@ double linear_attention_of_layer(const costmodel::ModelShape& shape) {
   const double values = real(linear.value_heads) * real(linear.value_dim), d = real(shape.d_model);
   const double channels = 3 * (keys + values + d + real(linear.value_heads));
   return 4 * channels * (d + real(linear.gate_rank) + real(linear.kernel) + 1) +
-         2 * d * real(linear.gate_rank) + 3 * values * real(linear.key_dim);
+         2 * d * real(linear.gate_rank) + 3 * values * (keys + real(linear.key_dim));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ bool is_outside_language_model(const std::string& name) {
           "talker", "token2wav", "code2wav", "resampler", "aligner"}) {
       if (has_part(part, word)) return true;
     }
-    if (part == "vpm" || part == "apm") return true;
+    if (part == "vpm" || part == "apm" || part == "projector") return true;
     // Projectors whose names could also belong to a layer of the language model.
     if (!in_layer && (part == "connector" || part == "merger" || part == "patch_merger")) return true;
     if (part == "mlp1" && name.starts_with("mlp1.")) return true;

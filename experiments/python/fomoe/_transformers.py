@@ -79,12 +79,13 @@ def _defaults(transformers: Any, fields: dict[str, Any], settings: Any, without_
               and not (without_experts and ("expert" in name or "moe" in name or "dense" in name))]
     if not filled:
         return []
-    return [f"model: {', '.join(filled)}, the defaults of transformers {transformers.__version__} for {text.model_type}, "
-            f"because the config does not state {'it' if len(filled) == 1 else 'them'}"]
+    them = "it" if len(filled) == 1 else "them"
+    library = f"transformers {transformers.__version__}"
+    return [f"model: {', '.join(filled)}, the defaults of {library} for {text.model_type}, because the config does not state {them}"]
 
 
 def _by_fomoe(transformers: Any, path: pathlib.Path, model_type: str, answer: Callable[[list[str]], str],
-              wrong: Callable[[str], Exception]) -> str:
+              wrong: type[Exception]) -> str:
     """The shape of a model that the library does not know. fomoe may have the architecture in its own table."""
     try:
         return answer(["model", str(path), "--output", "-"])

@@ -58,7 +58,7 @@ TEST_CASE("tensors of encoders, projectors and models of sound are outside of th
         "model.multi_modal_projector.linear_1.weight", "audio_tower.conv1.weight", "mlp1.0.weight",
         "model.connector.modality_projection.proj.weight", "talker.model.layers.0.mlp.up_proj.weight",
         "model.layers.1.mlp.vision_moe.experts.gate_up_proj", "vpm.encoder.layers.0.mlp.fc1.weight",
-        "resampler.kv_proj.weight", "model.mm_projector.0.weight"}) {
+        "resampler.kv_proj.weight", "projector.layers.0.weight", "model.mm_projector.0.weight"}) {
     CAPTURE(name);
     CHECK(scenario::is_outside_language_model(name));
   }
