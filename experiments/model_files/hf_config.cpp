@@ -257,10 +257,11 @@ std::vector<Provenance> notes_about(const ConfigReader& whole, const LanguageMod
   }
   const std::vector<std::string> defaults = model.config.used_defaults();
   if (!defaults.empty()) {
+    const bool one = defaults.size() == 1;
     notes.push_back(
         {"model", Origin::assumed,
-         fmt::format("{}, the defaults of {}, because the config does not state {}", joined(defaults),
-                     model.config.source_of_defaults(), defaults.size() == 1 ? "it" : "them")});
+         fmt::format("{}, the default{} of {}, because the config does not state {}", joined(defaults),
+                     one ? "" : "s", model.config.source_of_defaults(), one ? "it" : "them")});
   }
   return notes;
 }

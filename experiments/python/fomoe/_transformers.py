@@ -79,9 +79,9 @@ def _defaults(transformers: Any, fields: dict[str, Any], settings: Any, without_
               and not (without_experts and ("expert" in name or "moe" in name or "dense" in name))]
     if not filled:
         return []
-    them = "it" if len(filled) == 1 else "them"
+    defaults, them = ("default", "it") if len(filled) == 1 else ("defaults", "them")
     library = f"transformers {transformers.__version__}"
-    return [f"model: {', '.join(filled)}, the defaults of {library} for {text.model_type}, because the config does not state {them}"]
+    return [f"model: {', '.join(filled)}, the {defaults} of {library} for {text.model_type}, because the config does not state {them}"]
 
 
 def _by_fomoe(transformers: Any, path: pathlib.Path, model_type: str, answer: Callable[[list[str]], str],

@@ -78,7 +78,7 @@ TEST_CASE("an omitted field has the library's default, and the answer says so") 
   CHECK(model.shape.kv_heads == 4);  // not as many as the 8 heads
   CHECK(count_parameters(model.shape).total() == 2'614'341'888);
   CHECK(notes(model) ==
-        "num_key_value_heads = 4, the defaults of transformers 5.24.0 for gemma2, because the config "
+        "num_key_value_heads = 4, the default of transformers 5.24.0 for gemma2, because the config "
         "does not state it\n");
   Json stated = gemma2();
   stated["num_key_value_heads"] = 4;
@@ -161,7 +161,7 @@ TEST_CASE("only the language model of a model with images counts, and a note say
     config["text_config"].erase("tie_word_embeddings");
     const GuessedModel defaults = read(folder, config);
     CHECK(defaults.shape.tied_embeddings);
-    CHECK(notes(defaults).find("tie_word_embeddings = true, the defaults of transformers 5.24.0 for "
+    CHECK(notes(defaults).find("tie_word_embeddings = true, the default of transformers 5.24.0 for "
                                "qwen3_vl_moe_text") != std::string::npos);
   }
 }
