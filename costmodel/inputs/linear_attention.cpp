@@ -49,6 +49,17 @@ LinearLayer linear_layer(const LinearAttention& linear, std::int64_t d_model) {
       layer.norms = values;
       layer.state_products = 2 * state;
       break;
+    case LinearKind::mamba1: {
+      const std::int64_t rank = linear.gate_rank;
+      channels = values;
+      gates = values + rank + 2 * keys + values;  // the gate; the time step's latent, B and C; the time steps
+      layer.matrices = 2 * d * values + values * (rank + 2 * keys) + rank * values + values * d;
+      // The convolution's bias and the time step's bias, the decays A of the states, and D.
+      layer.others = 3 * values + values * keys;
+      layer.norms = rank + 2 * keys;
+      layer.state_products = 2 * state;
+      break;
+    }
     case LinearKind::short_convolution:
       channels = d;
       gates = 2 * d;

@@ -10,6 +10,7 @@
 //                                                    gates of rank r, and d·H_k·d_k and d·H_v·d_v without it
 //   lightning          none                          d·(2·H_k·d_k + H_v·d_v) + d·H_v·d_v + H_v·d_v·d
 //   mamba2             H_v·d_v + 2·H_k·d_k           d·(channels + H_v·d_v + H_v) + H_v·d_v·d
+//   mamba1             d_v                           2·d·d_v + d_v·(r + 2·d_k) + r·d_v + d_v·d
 //   short_convolution  d                             3·d² + d²
 //
 // gated_delta: Yang et al., "Gated Delta Networks", arXiv 2412.06464, as in Qwen3-Next. The
@@ -17,8 +18,10 @@
 // kimi_delta: Kimi Team, "Kimi Linear", arXiv 2510.26692: the decay has an element for each
 // element of a key. lightning: MiniMax, "MiniMax-01", arXiv 2501.08313. mamba2: Dao and Gu,
 // "Transformers are SSMs", arXiv 2405.21060; H_k is the number of groups that share B and C, d_k
-// is the size of the state and d_v the width of a head. short_convolution: LFM2, arXiv 2511.23404:
-// two gates and a convolution, without a state.
+// is the size of the state and d_v the width of a head. mamba1: Gu and Dao, "Mamba", arXiv 2312.00752, with
+// one head of d_v elements, of which each has a state of d_k elements, and time steps of rank r; with the
+// norms of Jamba (arXiv 2403.19887) on the time step, B and C. short_convolution: LFM2, arXiv 2511.23404: two
+// gates and a convolution, without a state.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,13 +30,14 @@
 
 namespace fomoe::costmodel {
 
-enum class LinearKind { gated_delta, kimi_delta, lightning, mamba2, short_convolution };
+enum class LinearKind { gated_delta, kimi_delta, lightning, mamba2, mamba1, short_convolution };
 constexpr auto enum_names(LinearKind) {
   using enum LinearKind;
   return std::to_array<EnumName<LinearKind>>({{gated_delta, "gated_delta"},
                                               {kimi_delta, "kimi_delta"},
                                               {lightning, "lightning"},
                                               {mamba2, "mamba2"},
+                                              {mamba1, "mamba1"},
                                               {short_convolution, "short_convolution"}});
 }
 
@@ -45,7 +49,7 @@ struct LinearAttention {
   std::int64_t value_heads = 0;
   std::int64_t value_dim = 0;
   std::int64_t kernel = 0;     // w, in tokens; 0 without a convolution
-  std::int64_t gate_rank = 0;  // kimi_delta: rank of the decay and of the gate; 0: full rank
+  std::int64_t gate_rank = 0;  // kimi_delta: rank of decay and gate, 0: full rank; mamba1: of the time step
   friend bool operator==(const LinearAttention&, const LinearAttention&) = default;
 };
 

@@ -38,17 +38,67 @@ std::int64_t gate_columns(const ModelShape& shape) {
   return shape.heads * (shape.attention_gate == AttentionGate::per_element ? value_dim(shape) : 1);
 }
 
+// The parts that all layers of compressed attention have: queries by their latent, one projection for key and
+// value, and the output projection in blocks. Each latent and the key have a norm.
+Projections compressed_attention(const ModelShape& shape, const CompressedAttention& compressed) {
+  const std::int64_t d = shape.d_model, head = query_key_dim(shape), queries = shape.heads * head;
+  Projections layer;
+  layer.matrices = d * shape.query_rank + shape.query_rank * queries + d * head;
+  layer.matrices += queries * compressed.output_rank + compressed.output_groups * compressed.output_rank * d;
+  layer.others = shape.sinks ? shape.heads : 0;
+  layer.norms = shape.query_rank + head;
+  return layer;
+}
+
+// A key of `rate` tokens is their mean by learned gates and by a bias for each position. In sparse layers the
+// tokens of the group before contribute as well, with projections of their own (`overlap` = 2).
+Projections compressor(std::int64_t d, std::int64_t width, std::int64_t rate, std::int64_t overlap) {
+  return {.matrices = 2 * d * overlap * width, .others = rate * overlap * width, .norms = width};
+}
+
+// What sparse and heavy layers have beside compressed_attention(), in all layers together.
+Projections compressors(const ModelShape& shape) {
+  Projections sum;
+  if (!shape.compressed) return sum;
+  const CompressedAttention& compressed = *shape.compressed;
+  const std::int64_t d = shape.d_model, head = query_key_dim(shape);
+  const auto add = [&](std::int64_t layers, const Projections& part) {
+    sum.matrices += layers * part.matrices;
+    sum.others += layers * part.others;
+    sum.norms += layers * part.norms;
+  };
+  add(compressed.sparse_layers, compressor(d, head, compressed.sparse_rate, 2));
+  add(compressed.heavy_layers, compressor(d, head, compressed.heavy_rate, 1));
+  if (!shape.indexer) return sum;
+  const SparseIndexer& indexer = *shape.indexer;
+  add(compressed.sparse_layers, compressor(d, indexer.dim, compressed.sparse_rate, 2));
+  add(compressed.sparse_layers, {shape.query_rank * indexer.heads * indexer.dim + d * indexer.heads, 0, 0});
+  return sum;
+}
+
+// Mixing n residual streams of d elements: each block projects all of them to n weights of its input, n of
+// its output and n² of the streams among each other, with a bias for each weight and three scales. The
+// model's output is one more mixture, with n weights, their biases and one scale.
+Projections stream_mixing(const ModelShape& shape) {
+  const std::int64_t n = shape.residual_streams, weights = (2 + n) * n, blocks = 2 * shape.layers;
+  if (n == 0) return {};
+  return {.matrices = (blocks * weights + n) * n * shape.d_model, .others = blocks * (weights + 3) + n + 1};
+}
+
 Projections projections(const ModelShape& shape) {
   if (shape.latent) return latent_attention(shape, *shape.latent);
+  if (shape.compressed) return compressed_attention(shape, *shape.compressed);
   const std::int64_t d = shape.d_model, head = query_key_dim(shape);
   const std::int64_t queries = shape.heads * head, keys = kv_heads(shape) * head;
   Projections layer;
   layer.matrices = 2 * d * queries + 2 * d * keys;
+  if (shape.query_rank > 0) layer.matrices += d * shape.query_rank + shape.query_rank * queries - d * queries;
   if (shape.qkv_bias) layer.others += queries + 2 * keys;
   if (shape.output_bias) layer.others += d;
   if (shape.sinks) layer.others += shape.heads;
   if (shape.query_key_norm == QueryKeyNorm::per_head) layer.norms = 2 * head;
   if (shape.query_key_norm == QueryKeyNorm::all_heads) layer.norms = queries + keys;
+  layer.norms += shape.query_rank;
   return layer;
 }
 
@@ -166,16 +216,19 @@ ParameterCounts count_parameters(const ModelShape& shape) {
   if (shape.opaque) return opaque_counts(shape);
   const Projections layer = attention_layer(shape);
   const LinearLayer linear = linear_layer(shape);
+  const Projections compressing = compressors(shape), mixing = stream_mixing(shape);
   const std::int64_t d = shape.d_model, routed_layers = moe_layers(shape);
   const std::int64_t shared =
       shape.shared_experts * ffn_elements(shape, shape.d_shared > 0 ? shape.d_shared : shape.d_expert);
   ParameterCounts counts;
   counts.embedding = (shape.tied_embeddings ? 1 : 2) * shape.vocabulary * d;
   counts.attention = attention_layers(shape) * (layer.matrices + layer.others) +
-                     linear_layers(shape) * (linear.matrices + linear.others);
+                     linear_layers(shape) * (linear.matrices + linear.others) + compressing.matrices +
+                     compressing.others;
   counts.dense_ffn = dense_ffn_layers(shape) * ffn_elements(shape, shape.d_ffn) +
                      routed_layers * (shared + moe_layer_extras(shape)) +
-                     shape.prediction_modules * 2 * d * d + shape.other_parameters;
+                     shape.prediction_modules * 2 * d * d + mixing.matrices + mixing.others +
+                     shape.other_parameters;
   if (shape.router_bias) counts.dense_ffn += routed_layers * shape.identity_experts;
   counts.router = experts_in_all_layers(shape) * router_column_elements(shape);
   counts.expert = experts_in_all_layers(shape) * expert_elements(shape);
@@ -183,7 +236,7 @@ ParameterCounts count_parameters(const ModelShape& shape) {
   const std::int64_t norms =
       shape.norms_per_layer * shape.layers + shape.outer_norms + 3 * shape.prediction_modules;
   counts.norm = (shape.norm_bias ? 2 : 1) * d * norms + attention_layers(shape) * layer.norms +
-                linear_layers(shape) * linear.norms;
+                linear_layers(shape) * linear.norms + compressing.norms;
   return counts;
 }
 
@@ -215,8 +268,8 @@ MatrixParameters matrix_parameters(const ModelShape& shape) {
   const std::int64_t d = shape.d_model, per_width = ffn_matrices(shape) * d;
   matrices.dense = (1 + shape.prediction_modules) * shape.vocabulary * d +
                    attention_layers(shape) * attention_layer(shape).matrices +
-                   linear_layers(shape) * linear_layer(shape).matrices +
-                   dense_ffn_layers(shape) * per_width * shape.d_ffn +
+                   linear_layers(shape) * linear_layer(shape).matrices + compressors(shape).matrices +
+                   stream_mixing(shape).matrices + dense_ffn_layers(shape) * per_width * shape.d_ffn +
                    moe_layers(shape) * (per_width * shared_width(shape) + moe_layer_extras(shape)) +
                    shape.prediction_modules * 2 * d * d;
   matrices.router = experts_in_all_layers(shape) * d;

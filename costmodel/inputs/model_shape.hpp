@@ -41,13 +41,25 @@ constexpr auto enum_names(AttentionGate) {
 }
 
 /// Selection of the tokens that attention sees: small heads score all earlier tokens, and attention sees the
-/// best `top_k` of them (DeepSeek-V3.2, arXiv 2512.02556). Needs latent attention with a query
+/// best `top_k` of them (DeepSeek-V3.2, arXiv 2512.02556). Needs latent or compressed attention with a query
 /// rank, from which the scoring heads are computed.
 struct SparseIndexer {
   std::int64_t heads = 0;
   std::int64_t dim = 0;  // elements of each head
   std::int64_t top_k = 0;
   friend bool operator==(const SparseIndexer&, const SparseIndexer&) = default;
+};
+
+/// Attention to a window of tokens and to keys that stand for several tokens each (DeepSeek-V4's technical
+/// report, section 2.3). One projection of head_dim elements is the key and the value of all heads, and
+/// queries have a low-rank projection. In sparse layers a key stands for sparse_rate tokens, and an indexer
+/// selects the keys that attention sees; in heavy layers it sees all keys, each of heavy_rate tokens. The
+/// other layers see only the window. The output projection has output_groups blocks of output_rank columns.
+struct CompressedAttention {
+  std::int64_t sparse_layers = 0, sparse_rate = 0;
+  std::int64_t heavy_layers = 0, heavy_rate = 0;
+  std::int64_t output_groups = 0, output_rank = 0;
+  friend bool operator==(const CompressedAttention&, const CompressedAttention&) = default;
 };
 
 /// Parameter counts of a model whose architecture is unknown ("opaque" model). The shape's d_model, heads,
@@ -78,6 +90,10 @@ struct ModelShape {
   std::int64_t kv_heads = 0;           // 0: as many as heads
   std::int64_t head_dim = 0;           // 0: d_model ÷ heads
   std::optional<LatentAttention> latent = std::nullopt;
+  /// Rank of the queries' projection without latent attention, with a norm on the latent (Step-3, arXiv
+  /// 2507.19427); 0: full rank.
+  std::int64_t query_rank = 0;
+  std::optional<CompressedAttention> compressed = std::nullopt;
   bool qkv_bias = false;
   bool output_bias = false;  // the attention's output projection has a bias
   bool sinks = false;        // one learned attention-sink logit per head
@@ -104,6 +120,11 @@ struct ModelShape {
   /// Routes of the router that lead to no expert: the token passes unchanged (LongCat-Flash, arXiv
   /// 2509.01322).
   std::int64_t identity_experts = 0;
+
+  /// Residual streams between layers: each of a layer's two blocks reads a mixture of them and writes to all
+  /// (manifold-constrained hyper-connections of DeepSeek-V4, arXiv 2512.24880). 0: one stream, without
+  /// mixing.
+  std::int64_t residual_streams = 0;
 
   bool tied_embeddings = true;
   std::int64_t norms_per_layer = 4;  // norm scale vectors of d_model elements in each layer
@@ -151,8 +172,8 @@ inline std::int64_t ffn_matrices(const ModelShape& shape) { return shape.gated ?
 struct ParameterCounts {
   std::int64_t embedding = 0;  // vocabulary · d_model; twice that if the unembedding is a separate matrix
   std::int64_t attention = 0;  // projections, their biases and sinks; linear attention; indexers
-  /// Dense layers, shared experts, prediction modules' projections and other_parameters; all dense parameters
-  /// of an opaque model
+  /// Dense layers, shared experts, prediction modules' projections, the mixing of residual streams and
+  /// other_parameters; all dense parameters of an opaque model
   std::int64_t dense_ffn = 0;
   std::int64_t router = 0;
   std::int64_t expert = 0;  // routed experts

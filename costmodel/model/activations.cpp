@@ -21,9 +21,16 @@ double projected_elements(const ModelShape& shape) {
     const double latents = 2 * real(shape.latent->query_rank + shape.latent->kv_rank);
     return d + latents + real(shape.latent->rope_dim) + 2 * queries + 2 * values;
   }
+  if (shape.compressed) {
+    // The norms of the latent and of the key keep inputs and outputs; the output's blocks keep their product.
+    const CompressedAttention& compressed = *shape.compressed;
+    const double head = real(query_key_dim(shape));
+    return d + 2 * real(shape.query_rank) + queries + 2 * head + values +
+           real(compressed.output_groups * compressed.output_rank);
+  }
   const double keys = real(kv_heads(shape) * query_key_dim(shape));
   const double normed = shape.query_key_norm == QueryKeyNorm::none ? 0 : queries + keys;
-  return d + queries + 2 * keys + values + normed;
+  return d + 2 * real(shape.query_rank) + queries + 2 * keys + values + normed;
 }
 
 double attention_elements(const ModelShape& shape) {
@@ -33,7 +40,8 @@ double attention_elements(const ModelShape& shape) {
   if (shape.attention_gate == costmodel::AttentionGate::per_element) gate = 2 * values;
   if (shape.attention_gate == costmodel::AttentionGate::per_head) gate = real(shape.heads) + values;
   // An indexer keeps the queries of its heads and their common key.
-  const double indexer = shape.indexer ? real((shape.indexer->heads + 1) * shape.indexer->dim) : 0;
+  const double indexer =
+      shape.indexer && !shape.compressed ? real((shape.indexer->heads + 1) * shape.indexer->dim) : 0;
   return projected_elements(shape) + gate + indexer;
 }
 
@@ -41,10 +49,22 @@ double attention_elements(const ModelShape& shape) {
 double mixer_elements(const ModelShape& shape) {
   double sum = shape.heads > 0 ? real(attention_layers(shape)) * attention_elements(shape) : 0;
   if (shape.linear) sum += real(shape.linear->layers) * real(linear_layer(*shape.linear, shape.d_model).kept);
+  sum += compressing_elements(shape);
+  // Each of a layer's two blocks keeps the residual streams that it mixes.
+  sum += 2 * real(shape.layers) * real(shape.residual_streams * shape.d_model);
   return shape.layers > 0 ? sum / real(shape.layers) : 0;
 }
 
 }  // namespace
+
+double compressing_elements(const ModelShape& shape) {
+  if (!shape.compressed) return 0;
+  const CompressedAttention& compressed = *shape.compressed;
+  const double head = real(query_key_dim(shape));
+  double of_sparse = 4 * head;
+  if (shape.indexer) of_sparse += real((shape.indexer->heads + 4) * shape.indexer->dim);
+  return real(compressed.sparse_layers) * of_sparse + real(compressed.heavy_layers) * 2 * head;
+}
 
 void count_activations(const ModelShape& shape, bool experts_here, SiteModel& model) {
   if (shape.opaque) return;

@@ -41,6 +41,11 @@ namespace fomoe::costmodel {
 /// chunk by chunk.
 inline constexpr std::int64_t kLogitChunkBytes = std::int64_t{2} << 30;
 
+/// Elements per token that the sparse and heavy layers of compressed attention keep for the backward pass
+/// beside what all layers of attention keep, in all layers together: keys and gates before they are joined,
+/// and the indexer's queries.
+double compressing_elements(const ModelShape& shape);
+
 /// Sets the activation members of `model`; they remain 0 (unknown) for an opaque model. `experts_here`: the
 /// experts of a token are on the GPU that has the token.
 void count_activations(const ModelShape& shape, bool experts_here, SiteModel& model);

@@ -11,7 +11,8 @@ namespace {
 // FLOPs of attention scores and weighted values: 2·s·(a·d_qk + a·d_v) in the forward pass of a layer that
 // sees s tokens, 3 times that with the backward pass; 12·d·s if a·d_qk = a·d_v = d. An indexer scores all s
 // tokens with its own heads, so that attention sees only the best of them. A layer of linear attention has
-// products with its state instead, whose number does not depend on s.
+// products with its state instead, whose number does not depend on s. Keys of compressed attention that stand
+// for several tokens count beside the window; an indexer scores them instead of the tokens.
 double attention_flops_per_token(const ModelShape& shape) {
   const std::int64_t layers = attention_layers(shape), s = shape.sequence_length;
   double multiply_adds = 0;
@@ -22,8 +23,19 @@ double attention_flops_per_token(const ModelShape& shape) {
     const auto seen_by_all_layers =
         static_cast<double>((layers - shape.window_layers) * seen + shape.window_layers * window);
     multiply_adds = width * seen_by_all_layers;
+    if (shape.compressed) {
+      const CompressedAttention& compressed = *shape.compressed;
+      const std::int64_t sparse = compressed.sparse_rate > 0 ? s / compressed.sparse_rate : 0;
+      const std::int64_t heavy = compressed.heavy_rate > 0 ? s / compressed.heavy_rate : 0;
+      const std::int64_t selected = shape.indexer ? std::min(sparse, shape.indexer->top_k) : sparse;
+      multiply_adds +=
+          width * static_cast<double>(compressed.sparse_layers * selected + compressed.heavy_layers * heavy);
+      if (shape.indexer)
+        multiply_adds += static_cast<double>(compressed.sparse_layers * shape.indexer->heads *
+                                             shape.indexer->dim * sparse);
+    }
   }
-  if (shape.indexer)
+  if (shape.indexer && !shape.compressed)
     multiply_adds += static_cast<double>(layers * shape.indexer->heads * shape.indexer->dim * s);
   if (shape.linear) {
     multiply_adds +=

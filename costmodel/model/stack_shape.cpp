@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/model/activations.hpp"
+
 namespace fomoe::costmodel {
 
 namespace {
@@ -27,8 +29,17 @@ void add_attention(const ModelShape& shape, StackShape& stack) {
     }
     add(as_double(latent.kv_rank + latent.rope_dim), d, false);
     add(heads * as_double(latent.nope_dim + latent.v_dim), as_double(latent.kv_rank), true);
+  } else if (shape.query_rank > 0) {
+    add(as_double(shape.query_rank) + stack.keys + stack.values, d, false);
+    add(stack.queries, as_double(shape.query_rank), true);
   } else {
     add(stack.queries + stack.keys + stack.values, d, true);
+  }
+  if (shape.compressed) {
+    const double inner = as_double(shape.compressed->output_groups * shape.compressed->output_rank);
+    add(as_double(shape.compressed->output_rank), stack.output, true);
+    add(d, inner, true);
+    return;
   }
   add(d, stack.output, true);
 }
@@ -54,10 +65,13 @@ void count_attention(const ModelShape& shape, StackShape& stack) {
   if (shape.latent)
     stack.latent_elements =
         as_double(2 * (shape.latent->query_rank + shape.latent->kv_rank) + shape.latent->rope_dim);
+  if (shape.compressed) stack.values = 0;  // the key is the value as well
+  if (!shape.latent) stack.latent_elements = as_double(2 * shape.query_rank);
   if (shape.query_key_norm != QueryKeyNorm::none) stack.other_elements += stack.queries + stack.keys;
   if (shape.attention_gate == AttentionGate::per_element) stack.other_elements += 2 * stack.output;
   if (shape.attention_gate == AttentionGate::per_head) stack.other_elements += stack.heads + stack.output;
-  if (shape.indexer) stack.other_elements += as_double((shape.indexer->heads + 1) * shape.indexer->dim);
+  if (shape.indexer && !shape.compressed)
+    stack.other_elements += as_double((shape.indexer->heads + 1) * shape.indexer->dim);
 }
 
 }  // namespace
@@ -96,6 +110,8 @@ StackShape stack_shape(const ModelShape& shape, bool router_is_dense) {
                          &stack.latent_elements, &stack.other_elements})
       *mean *= stack.attention_share;
   }
+  stack.other_elements += compressing_elements(shape) / layers;
+  stack.latent_elements += 2 * as_double(shape.residual_streams) * d;  // read by each of a layer's two blocks
   if (shape.linear)
     stack.other_elements +=
         as_double(shape.linear->layers) * as_double(linear_layer(*shape.linear, shape.d_model).kept) / layers;

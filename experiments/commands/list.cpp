@@ -76,14 +76,16 @@ std::string other_models() {
   return "\nThere are three ways to describe another model. Paths are relative to the scenario file, and "
          "nothing "
          "is downloaded.\n"
-         "1. model.hf_config names the config.json of a model on Hugging Face. Its model_type must be one of "
-         "these. With experts:\n" +
+         "1. model.hf_config names the config.json of a model on Hugging Face. Its model_type, or that of "
+         "its "
+         "text_config,\n   must be one of these. Encoders of images and sound do not count. With experts:\n" +
          wrapped(scenario::hf_model_types(true)) + "   Dense models:\n" +
          wrapped(scenario::hf_model_types(false)) +
          "2. model.safetensors names a folder with a model's *.safetensors files. fomoe reads only their "
          "headers, "
-         "takes\n   the tensors named \"experts\" as experts, and says so. This works for every "
-         "architecture.\n"
+         "takes\n   the tensors named \"experts\" as experts, finds the layers with attention by the "
+         "tensors' names, "
+         "and says\n   so. This works for every architecture.\n"
          "3. model.shape names a file that `fomoe model PATH --output FILE` wrote, or Python's\n"
          "   fomoe.model_from_transformers(config), which builds any model that the library transformers "
          "knows, "

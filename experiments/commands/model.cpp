@@ -36,7 +36,7 @@ scenario::GuessedModel read(const std::string& path, bool multi_token_prediction
                     path));
   }
   if (!folder && !is_shape_file(path))
-    return {scenario::read_hf_config(path, {.multi_token_prediction = multi_token_prediction}), {}};
+    return scenario::read_hf_model(path, {.multi_token_prediction = multi_token_prediction});
   if (multi_token_prediction)
     throw UsageError(
         "--multi-token-prediction: got it for a model that is not described by a config.json; expected a "

@@ -11,6 +11,7 @@ namespace fomoe::scenario {
 namespace {
 
 using costmodel::AttentionGate;
+using costmodel::CompressedAttention;
 using costmodel::LatentAttention;
 using costmodel::LinearAttention;
 using costmodel::LinearKind;
@@ -27,6 +28,7 @@ struct Member {
 constexpr Member<ModelShape, std::int64_t> kCounts[] = {
     {"kv_heads", &ModelShape::kv_heads},
     {"head_dim", &ModelShape::head_dim},
+    {"query_rank", &ModelShape::query_rank},
     {"window_tokens", &ModelShape::window_tokens},
     {"window_layers", &ModelShape::window_layers},
     {"dense_layers", &ModelShape::dense_layers},
@@ -38,6 +40,7 @@ constexpr Member<ModelShape, std::int64_t> kCounts[] = {
     {"identity_experts", &ModelShape::identity_experts},
     {"layers_without_attention", &ModelShape::layers_without_attention},
     {"layers_without_ffn", &ModelShape::layers_without_ffn},
+    {"residual_streams", &ModelShape::residual_streams},
     {"prediction_modules", &ModelShape::prediction_modules},
     {"other_parameters", &ModelShape::other_parameters}};
 constexpr Member<ModelShape, bool> kFlags[] = {
@@ -63,6 +66,13 @@ constexpr Member<LinearAttention, std::int64_t> kLinear[] = {
     {"gate_rank", &LinearAttention::gate_rank}};
 constexpr Member<SparseIndexer, std::int64_t> kIndexer[] = {
     {"heads", &SparseIndexer::heads}, {"dim", &SparseIndexer::dim}, {"top_k", &SparseIndexer::top_k}};
+constexpr Member<CompressedAttention, std::int64_t> kCompressed[] = {
+    {"sparse_layers", &CompressedAttention::sparse_layers},
+    {"sparse_rate", &CompressedAttention::sparse_rate},
+    {"heavy_layers", &CompressedAttention::heavy_layers},
+    {"heavy_rate", &CompressedAttention::heavy_rate},
+    {"output_groups", &CompressedAttention::output_groups},
+    {"output_rank", &CompressedAttention::output_rank}};
 constexpr Member<costmodel::OpaqueCounts, std::int64_t> kOpaque[] = {
     {"dense_parameters", &costmodel::OpaqueCounts::dense_parameters},
     {"expert_parameters", &costmodel::OpaqueCounts::expert_parameters}};
@@ -99,7 +109,7 @@ std::vector<std::string> all_keys() {
   std::vector<std::string> keys = {
       "name",     "d_model",        "layers",          "heads",        "experts",        "active_experts",
       "d_expert", "vocabulary",     "sequence_length", "architecture", "query_key_norm", "latent",
-      "opaque",   "attention_gate", "linear",          "indexer",      "moe_layer_list"};
+      "opaque",   "attention_gate", "linear",          "indexer",      "moe_layer_list", "compressed"};
   for (const auto& member : kCounts) keys.emplace_back(member.name);
   for (const auto& member : kFlags) keys.emplace_back(member.name);
   return keys;
@@ -126,6 +136,7 @@ Json exact_shape_json(const ModelShape& shape) {
     json["linear"].update(object_json(*shape.linear, kLinear));
   }
   if (shape.latent) json["latent"] = object_json(*shape.latent, kLatent);
+  if (shape.compressed) json["compressed"] = object_json(*shape.compressed, kCompressed);
   if (shape.opaque) json["opaque"] = object_json(*shape.opaque, kOpaque);
   return json;
 }
@@ -170,6 +181,9 @@ ModelShape read_exact_shape(const std::string& path, const JsonKind& kind, const
     shape.indexer = read_object(path, kind, "model.indexer", reader.at("indexer", "an object"), kIndexer);
   if (reader.has("latent"))
     shape.latent = read_object(path, kind, "model.latent", reader.at("latent", "an object"), kLatent);
+  if (reader.has("compressed"))
+    shape.compressed =
+        read_object(path, kind, "model.compressed", reader.at("compressed", "an object"), kCompressed);
   if (reader.has("opaque"))
     shape.opaque = read_object(path, kind, "model.opaque", reader.at("opaque", "an object"), kOpaque);
   return shape;

@@ -160,6 +160,12 @@ void mamba_layers(ModelShape& shape, const ConfigReader& config) {
   const std::int64_t width = config.count("mamba_expand") * shape.d_model;
   if (width % heads != 0)
     config.refuse("mamba_n_heads", fmt::format("a divisor of mamba_expand · hidden_size = {}", width), "64");
+  // "auto" stands for this quotient.
+  const std::string quotient = std::to_string(width / heads);
+  if (config.states("mamba_d_head") && config.json()["mamba_d_head"].is_number_integer() &&
+      config.count("mamba_d_head") != width / heads)
+    config.refuse("mamba_d_head", quotient + ", which is mamba_expand · hidden_size ÷ mamba_n_heads",
+                  quotient);
   shape.linear = LinearAttention{.kind = LinearKind::mamba2,
                                  .layers = linear_layers(shape, config, nullptr, 0),
                                  .key_heads = config.count("mamba_n_groups"),
@@ -194,11 +200,10 @@ void interleaved_llama(ModelShape& shape, const ConfigReader& config) {
 
 void ernie(ModelShape& shape, const ConfigReader& config) {
   const std::int64_t interval = std::max<std::int64_t>(1, config.count_or("moe_layer_interval", 1));
-  const std::int64_t start = config.count_of_all_layers("moe_layer_start_index", 0);
-  std::int64_t end = shape.layers - 1;
+  const std::int64_t start = config.first_count("moe_layer_start_index", 0);
   // −1 stands for the last layer.
-  if (config.has("moe_layer_end_index") && config.json()["moe_layer_end_index"] != -1)
-    end = config.count_of_all_layers("moe_layer_end_index", 0);
+  std::int64_t end = config.has("moe_layer_end_index") ? config.first_count("moe_layer_end_index", -1) : -1;
+  if (end < 0) end = shape.layers - 1;
   std::vector<bool> chosen;
   for (std::int64_t i = 0; i < shape.layers; ++i)
     chosen.push_back((i + 1) % interval == 0 && i >= start && i <= end);

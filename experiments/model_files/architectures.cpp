@@ -1,5 +1,6 @@
-// The table of architectures. Names of fields and defaults are those of the library `transformers`; each row
-// was compared with the model that the library builds (tests/experiments/model_files/hf_config_test.cpp).
+// The table of architectures with experts, and of their dense relatives. Names of fields and defaults are
+// those of the library `transformers`; each row was compared with the model that the library builds
+// (tests/experiments/model_files/architectures_test.cpp).
 #include "experiments/model_files/architecture.hpp"
 
 namespace fomoe::scenario {
@@ -31,12 +32,11 @@ constexpr Architecture sparse_deepseek(const char* model_type) {
 }
 
 // Qwen3-Next and Qwen3.5: gated delta-net layers, and gated attention in every fourth layer.
-constexpr Architecture qwen_next(const char* model_type, const char* inside) {
+constexpr Architecture qwen_next(const char* model_type) {
   return {.model_type = model_type,
           .experts = "num_experts",
           .shared_width = "shared_expert_intermediate_size",
           .prediction_modules = "mtp_num_hidden_layers",
-          .inside = inside,
           .qkv_bias = kAttentionBias,
           .output_bias = kAttentionBias,
           .query_key_norm = QueryKeyNorm::per_head,
@@ -46,38 +46,23 @@ constexpr Architecture qwen_next(const char* model_type, const char* inside) {
           .adapt = gated_delta_net};
 }
 
-constexpr Architecture qwen_next_dense(const char* model_type, const char* inside) {
-  Architecture row = qwen_next(model_type, inside);
+constexpr Architecture qwen_next_dense(const char* model_type) {
+  Architecture row = qwen_next(model_type);
   row.experts = row.shared_width = nullptr;
   row.shared_gate = false;
   return row;
 }
 
 // Interleaved MoE layers, and chunks of attention in three of four layers (Llama 4).
-constexpr Architecture llama4(const char* model_type, const char* inside) {
+constexpr Architecture llama4(const char* model_type) {
   return {.model_type = model_type,
           .experts = "num_local_experts",
           .d_expert = "intermediate_size",
           .d_ffn = "intermediate_size_mlp",
           .prediction_modules = nullptr,
-          .inside = inside,
           .qkv_bias = kAttentionBias,
           .output_bias = kAttentionBias,
           .adapt = interleaved_llama};
-}
-
-// Gemma 3 (arXiv 2503.19786): five layers with a window for each layer without.
-constexpr Architecture gemma3(const char* model_type, const char* inside) {
-  return {.model_type = model_type,
-          .prediction_modules = nullptr,
-          .inside = inside,
-          .qkv_bias = kAttentionBias,
-          .output_bias = kAttentionBias,
-          .query_key_norm = QueryKeyNorm::per_head,
-          .head_dim = 256,
-          .full_every = 6,
-          .norms_per_layer = 4,
-          .tied = true};
 }
 
 constexpr Architecture granite_moe(const char* model_type) {
@@ -93,6 +78,7 @@ constexpr Architecture granite_moe_shared(const char* model_type, decltype(Archi
   Architecture row = granite_moe(model_type);
   row.shared_width = "shared_intermediate_size";
   row.adapt = adapt;
+  if (adapt != nullptr) row.width_without_experts = row.shared_width;
   return row;
 }
 
@@ -105,18 +91,87 @@ constexpr Architecture minimax(const char* model_type) {
           .adapt = lightning_attention};
 }
 
-constexpr Architecture kArchitectures[] = {
-    // Mixture of experts
+constexpr Architecture qwen3_moe(const char* model_type) {
+  return {.model_type = model_type,
+          .experts = "num_experts",
+          .qkv_bias = kAttentionBias,
+          .output_bias = kAttentionBias,
+          .query_key_norm = QueryKeyNorm::per_head,
+          .adapt = sparse_steps};
+}
+
+constexpr Architecture glm4_moe(const char* model_type, decltype(Architecture::adapt) adapt) {
+  return {.model_type = model_type,
+          .experts = "n_routed_experts",
+          .shared = "n_shared_experts",
+          .dense_first = "first_k_dense_replace",
+          .qkv_bias = kAttentionBias,
+          .router_bias = kYes,
+          .embedding_counts_as_active = false,
+          .adapt = adapt};
+}
+
+constexpr Architecture ernie_moe(const char* model_type) {
+  return {.model_type = model_type,
+          .experts = "moe_num_experts",
+          .active = "moe_k",
+          .qkv_bias = {"use_bias", false},
+          .output_bias = {"use_bias", false},
+          .ffn_bias = {"use_bias", false},
+          .router_bias = kYes,
+          .tied = true,
+          .embedding_counts_as_active = false,
+          .adapt = ernie};
+}
+
+constexpr Architecture ernie_with_image_experts(const char* model_type) {
+  Architecture row = ernie_moe(model_type);
+  row.for_images = true;
+  row.adapt = ernie_with_images;
+  return row;
+}
+
+constexpr Architecture phi_moe(const char* model_type) {
+  return {.model_type = model_type,
+          .experts = "num_local_experts",
+          .d_expert = "intermediate_size",
+          .prediction_modules = nullptr,
+          .qkv_bias = kAttentionBias,
+          .output_bias = kAttentionBias,
+          .norm_bias = true,
+          .adapt = head_bias};
+}
+
+// Ling and Ring (arXiv 2503.05139 and 2510.22115): version 1 has shared experts beside all experts; version 2
+// has dense layers first, norms on queries and keys, and a bias of the router.
+constexpr Architecture bailing_moe(const char* model_type) {
+  return {.model_type = model_type,
+          .experts = "num_experts",
+          .dense_first = "first_k_dense_replace",
+          .qkv_bias = {"use_qkv_bias", false},
+          .output_bias = {"use_bias", false},
+          .adapt = bailing};
+}
+
+// Step-3 (arXiv 2507.19427): queries by a latent of share_q_dim elements, and one key for all heads.
+constexpr Architecture step3_text(const char* model_type) {
+  return {.model_type = model_type,
+          .experts = "moe_num_experts",
+          .active = "moe_top_k",
+          .shared_width = "share_expert_dim",
+          .kv_heads = "num_attention_groups",
+          .prediction_modules = nullptr,
+          .embedding_counts_as_active = false,
+          .adapt = step3};
+}
+
+constexpr Architecture kMixtures[] = {
     {.model_type = "mixtral",
      .experts = "num_local_experts",
      .d_expert = "intermediate_size",
      .full_every = kNoLayer},
-    {.model_type = "qwen3_moe",
-     .experts = "num_experts",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .query_key_norm = QueryKeyNorm::per_head,
-     .adapt = sparse_steps},
+    qwen3_moe("qwen3_moe"),
+    qwen3_moe("qwen3_vl_moe_text"),
     {.model_type = "olmoe",
      .experts = "num_experts",
      .d_expert = "intermediate_size",
@@ -144,14 +199,8 @@ constexpr Architecture kArchitectures[] = {
      .adapt = moe_frequency},
     sparse_deepseek("deepseek_v32"),
     sparse_deepseek("glm_moe_dsa"),
-    {.model_type = "glm4_moe",
-     .experts = "n_routed_experts",
-     .shared = "n_shared_experts",
-     .dense_first = "first_k_dense_replace",
-     .qkv_bias = kAttentionBias,
-     .router_bias = kYes,
-     .embedding_counts_as_active = false,
-     .adapt = optional_head_norm},
+    glm4_moe("glm4_moe", optional_head_norm),
+    glm4_moe("glm4v_moe_text", nullptr),
     deepseek_v3("glm4_moe_lite"),
     {.model_type = "dots1",
      .experts = "n_routed_experts",
@@ -168,21 +217,11 @@ constexpr Architecture kArchitectures[] = {
      .qkv_bias = {"qkv_bias", true},
      .shared_gate = true,
      .adapt = sparse_steps},
-    qwen_next("qwen3_next", nullptr),
-    qwen_next("qwen3_5_moe_text", nullptr),
-    qwen_next("qwen3_5_moe", "text_config"),
-    llama4("llama4_text", nullptr),
-    llama4("llama4", "text_config"),
-    {.model_type = "ernie4_5_moe",
-     .experts = "moe_num_experts",
-     .active = "moe_k",
-     .qkv_bias = {"use_bias", false},
-     .output_bias = {"use_bias", false},
-     .ffn_bias = {"use_bias", false},
-     .router_bias = kYes,
-     .tied = true,
-     .embedding_counts_as_active = false,
-     .adapt = ernie},
+    qwen_next("qwen3_next"),
+    qwen_next("qwen3_5_moe_text"),
+    llama4("llama4_text"),
+    ernie_moe("ernie4_5_moe"),
+    ernie_with_image_experts("ernie4_5_vl_moe_text"),
     {.model_type = "hunyuan_v1_moe",
      .experts = "num_experts",
      .active = "moe_topk",
@@ -203,13 +242,8 @@ constexpr Architecture kArchitectures[] = {
     granite_moe("granitemoe"),
     granite_moe_shared("granitemoeshared", nullptr),
     granite_moe_shared("granitemoehybrid", mamba_layers),
-    {.model_type = "phimoe",
-     .experts = "num_local_experts",
-     .d_expert = "intermediate_size",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .norm_bias = true,
-     .adapt = head_bias},
+    phi_moe("phimoe"),
+    phi_moe("grinmoe"),
     {.model_type = "dbrx", .experts = "moe_num_experts", .read = dbrx},
     {.model_type = "flex_olmo",
      .experts = "num_experts",
@@ -275,73 +309,36 @@ constexpr Architecture kArchitectures[] = {
      .output_bias = kAttentionBias,
      .router_bias = kYes,
      .query_key_norm = QueryKeyNorm::per_head},
-
-    // Dense
-    {.model_type = "llama",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .ffn_bias = {"mlp_bias", false}},
-    {.model_type = "qwen3",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .query_key_norm = QueryKeyNorm::per_head,
-     .head_dim = 128},
-    {.model_type = "mistral", .full_every = kNoLayer},
-    {.model_type = "qwen2", .qkv_bias = kYes},
-    qwen_next_dense("qwen3_5_text", nullptr),
-    qwen_next_dense("qwen3_5", "text_config"),
-    {.model_type = "olmo2",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .query_key_norm = QueryKeyNorm::all_heads},
-    {.model_type = "olmo3",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .query_key_norm = QueryKeyNorm::all_heads,
-     .full_every = 4},
-    {.model_type = "olmo_hybrid",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .query_key_norm = QueryKeyNorm::all_heads,
-     .adapt = gated_delta_net},
-    {.model_type = "gemma2",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .head_dim = 256,
-     .full_every = 2,
+    {.model_type = "deepseek_v4", .experts = "n_routed_experts", .read = deepseek_v4},
+    // Jamba (arXiv 2403.19887): Mamba in most layers, experts in every second layer.
+    {.model_type = "jamba",
+     .experts = "num_experts",
+     .width_without_experts = "intermediate_size",
+     .experts_of_dense = 1,
+     .d_expert = "intermediate_size",
+     .prediction_modules = nullptr,
+     .adapt = jamba},
+    // Snowflake Arctic: a dense block beside the experts, with a norm of its own.
+    {.model_type = "arctic",
+     .experts = "num_local_experts",
+     .d_expert = "intermediate_size",
+     .prediction_modules = nullptr,
+     .adapt = arctic},
+    // Grok-2: four norms, and a dense block beside the experts. The name of its config's own model_type is
+    // another model's (kGrok in hf_config.cpp).
+    {.model_type = "grok",
+     .experts = "num_local_experts",
+     .prediction_modules = nullptr,
      .norms_per_layer = 4,
-     .tied = true},
-    gemma3("gemma3_text", nullptr),
-    gemma3("gemma3", "text_config"),
-    {.model_type = "phi3", .full_every = kNoLayer},
-    {.model_type = "smollm3",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .ffn_bias = {"mlp_bias", false},
-     .tied = true},
-    {.model_type = "seed_oss",
-     .qkv_bias = {"attention_bias", true},
-     .output_bias = {"attention_out_bias", false},
-     .ffn_bias = {"mlp_bias", false},
-     .head_dim = 128},
-    {.model_type = "granite",
-     .qkv_bias = kAttentionBias,
-     .output_bias = kAttentionBias,
-     .ffn_bias = {"mlp_bias", false}},
-    {.model_type = "glm4", .qkv_bias = kAttentionBias, .head_dim = 128, .norms_per_layer = 4},
-    {.model_type = "exaone4", .query_key_norm = QueryKeyNorm::per_head, .full_every = 4},
-    {.model_type = "starcoder2",
-     .qkv_bias = {"use_bias", true},
-     .output_bias = {"use_bias", true},
-     .ffn_bias = {"use_bias", true},
-     .norm_bias = true,
-     .gated = false,
-     .full_every = kNoLayer,
-     .tied = true},
+     .adapt = grok},
+    bailing_moe("bailing_moe"),
+    bailing_moe("bailing_moe_v2"),
+    step3_text("step3_text"),
+    qwen_next_dense("qwen3_5_text"),
 };
 
 }  // namespace
 
-std::span<const Architecture> architectures() { return kArchitectures; }
+std::span<const Architecture> mixtures() { return kMixtures; }
 
 }  // namespace fomoe::scenario

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "experiments/model_files/library_defaults.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/nesting.hpp"
 #include "platforms/support/whole_file.hpp"
@@ -60,11 +61,35 @@ ConfigReader ConfigReader::inside(const std::string& field) const {
   if (const std::size_t found = text_.find('"' + field + '"', begin_); found != std::string::npos)
     inner.begin_ = found;
   inner.json_ = Json(json_[field]);
+  inner.given_ = inner.defaults_ = Json::object();
   return inner;
 }
 
+void ConfigReader::take_defaults(const std::string& model_type) {
+  const LibraryDefaults known = library_defaults(model_type);
+  defaults_ = known.values;
+  source_ = known.source;
+  complete_ = known.source.empty();
+}
+
+// A null in the file is no omission: the library's default does not replace it.
 bool ConfigReader::has(const std::string& field) const {
-  return json_.contains(field) && !json_[field].is_null();
+  if (given_.contains(field)) return true;
+  if (json_.contains(field)) return !json_[field].is_null();
+  return defaults_.contains(field);
+}
+
+const Json& ConfigReader::at(const std::string& field) const {
+  if (given_.contains(field)) return given_[field];
+  if (json_.contains(field)) return json_[field];
+  used_->insert(field);
+  return defaults_[field];
+}
+
+std::vector<std::string> ConfigReader::used_defaults() const {
+  std::vector<std::string> texts;
+  for (const std::string& field : *used_) texts.push_back(field + " = " + defaults_[field].dump());
+  return texts;
 }
 
 std::string ConfigReader::place(const std::string& field) const {
@@ -76,27 +101,33 @@ std::string ConfigReader::place(const std::string& field) const {
 
 void ConfigReader::refuse(const std::string& field, const std::string& expected, const std::string& example,
                           const std::string& suggestion) const {
-  const std::string got =
-      json_.contains(field) ? json_[field].dump(-1, ' ', false, Json::error_handler_t::replace) : "nothing";
+  std::string got = "nothing";
+  if (json_.contains(field)) {
+    got = json_[field].dump(-1, ' ', false, Json::error_handler_t::replace);
+  } else if (has(field)) {
+    got += fmt::format(", so that it has the default {} of {}", at(field).dump(), source_);
+  }
   fail(place(field), field, got, expected, fmt::format("\"{}\": {}", field, example), suggestion);
 }
 
 std::string ConfigReader::text(const std::string& field, const std::string& expected,
                                const std::string& example) const {
-  if (!has(field) || !json_[field].is_string()) refuse(field, expected, example);
-  return json_[field].get<std::string>();
+  if (!has(field) || !at(field).is_string()) refuse(field, expected, example);
+  return at(field).get<std::string>();
 }
 
 std::int64_t ConfigReader::count(const std::string& field, std::int64_t least) const {
   const std::string expected = fmt::format("a whole number from {} to {}", least, kMaxConfigValue);
-  if (!has(field) || !json_[field].is_number_integer()) refuse(field, expected, "64");
-  const auto value = json_[field].get<std::int64_t>();
+  if (!has(field) || !at(field).is_number_integer()) refuse(field, expected, "64");
+  const auto value = at(field).get<std::int64_t>();
   if (value < least || value > kMaxConfigValue) refuse(field, expected, "64");
   return value;
 }
 
 std::int64_t ConfigReader::count_or(const std::string& field, std::int64_t fallback) const {
-  return has(field) ? count(field, 0) : fallback;
+  if (has(field)) return count(field, 0);
+  if (complete_ && !states(field)) refuse(field, "a whole number, or null", "0");
+  return fallback;
 }
 
 std::int64_t ConfigReader::layers(const std::string& field) const {
@@ -105,8 +136,16 @@ std::int64_t ConfigReader::layers(const std::string& field) const {
   return value;
 }
 
+std::int64_t ConfigReader::first_count(const std::string& field, std::int64_t least) const {
+  if (!has(field) || !at(field).is_array()) return count(field, least);
+  const auto list = *numbers(field, kMaxConfigValue);
+  if (list.empty() || list.front() < least)
+    refuse(field, fmt::format("a whole number of at least {}, or a list that begins with it", least), "64");
+  return list.front();
+}
+
 std::int64_t ConfigReader::count_of_all_layers(const std::string& field, std::int64_t least) const {
-  if (!has(field) || !json_[field].is_array()) return count(field, least);
+  if (!has(field) || !at(field).is_array()) return count(field, least);
   const auto list = *numbers(field, kMaxConfigValue);
   const bool equal = std::all_of(list.begin(), list.end(), [&](auto value) { return value == list.front(); });
   if (list.empty() || !equal || list.front() < least)
@@ -115,14 +154,17 @@ std::int64_t ConfigReader::count_of_all_layers(const std::string& field, std::in
 }
 
 bool ConfigReader::yes_no_or(const std::string& field, bool fallback) const {
-  if (!has(field)) return fallback;
-  if (!json_[field].is_boolean()) refuse(field, "true or false", "false");
-  return json_[field].get<bool>();
+  if (!has(field)) {
+    if (complete_ && !states(field)) refuse(field, "true or false", "false");
+    return fallback;
+  }
+  if (!at(field).is_boolean()) refuse(field, "true or false", "false");
+  return at(field).get<bool>();
 }
 
 std::optional<std::vector<std::string>> ConfigReader::words(const std::string& field) const {
   if (!has(field)) return std::nullopt;
-  const Json& list = json_[field];
+  const Json& list = at(field);
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), [](const Json& j) { return j.is_string(); }))
     refuse(field, "a list with a word for each layer", "[\"full_attention\", …]");
   return list.get<std::vector<std::string>>();
@@ -131,7 +173,7 @@ std::optional<std::vector<std::string>> ConfigReader::words(const std::string& f
 std::optional<std::vector<std::int64_t>> ConfigReader::numbers(const std::string& field,
                                                                std::int64_t most) const {
   if (!has(field)) return std::nullopt;
-  const Json& list = json_[field];
+  const Json& list = at(field);
   const auto fits = [&](const Json& item) {
     return item.is_number_integer() && item.get<std::int64_t>() >= 0 && item.get<std::int64_t>() <= most;
   };

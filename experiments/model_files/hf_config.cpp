@@ -30,15 +30,15 @@ void read_heads(ModelShape& shape, const ConfigReader& config, const Architectur
       config.refuse("attention_bias", "false, with latent attention", "false");
     return;
   }
-  shape.kv_heads = config.has("num_key_value_heads") ? config.count("num_key_value_heads") : shape.heads;
+  // The library takes as many as heads where a config has null, or where its own default is null.
+  const bool derived = !config.has(row.kv_heads) && (config.states(row.kv_heads) || config.knows_defaults());
+  shape.kv_heads = derived ? shape.heads : config.count(row.kv_heads);
   if (shape.heads % shape.kv_heads != 0) {
-    config.refuse("num_key_value_heads", fmt::format("a divisor of num_attention_heads = {}", shape.heads),
+    config.refuse(row.kv_heads, fmt::format("a divisor of num_attention_heads = {}", shape.heads),
                   std::to_string(shape.heads));
   }
   if (config.has("head_dim")) {
     shape.head_dim = config.count("head_dim");
-  } else if (row.head_dim > 0) {
-    shape.head_dim = row.head_dim;
   } else if (shape.d_model % shape.heads != 0) {
     config.refuse("head_dim", "head_dim, because hidden_size is not divisible by num_attention_heads", "128");
   }
@@ -70,9 +70,9 @@ ModelShape read_common(const ConfigReader& config, const Architecture& row) {
 
 // Newer versions of the library that writes the files use the same few names for all architectures.
 const char* name_in(const ConfigReader& config, const char* name, std::initializer_list<const char*> others) {
-  if (config.has(name)) return name;
+  if (config.states(name)) return name;
   for (const char* other : others) {
-    if (config.has(other)) return other;
+    if (config.states(other)) return other;
   }
   return name;
 }
@@ -81,11 +81,18 @@ void read_experts(ModelShape& shape, const ConfigReader& config, const Architect
   const char* experts =
       name_in(config, row.experts, {"num_local_experts", "num_experts", "n_routed_experts"});
   const char* active = name_in(config, row.active, {"num_experts_per_tok"});
-  shape.experts = config.count(experts);
+  const std::int64_t least = row.width_without_experts != nullptr ? 0 : 1;
+  shape.experts = row.for_images ? config.first_count(experts) : config.count(experts, least);
+  if (shape.experts <= row.experts_of_dense) {
+    shape.experts = 0;
+    shape.dense_layers = shape.layers;
+    return;
+  }
   shape.active_experts = config.count_of_all_layers(active);
   if (shape.active_experts > shape.experts)
     config.refuse(active, fmt::format("at most {} = {}", experts, shape.experts), "2");
-  shape.d_expert = config.count_of_all_layers(row.d_expert);
+  shape.d_expert =
+      row.for_images ? config.first_count(row.d_expert) : config.count_of_all_layers(row.d_expert);
   shape.shared_gate = row.shared_gate;
   if (row.shared != nullptr) {
     shape.shared_experts =
@@ -113,8 +120,12 @@ void read_window(ModelShape& shape, const ConfigReader& config, const Architectu
   const std::vector<std::string> types = layer_types(config, shape.layers);
   std::int64_t layers = std::count(types.begin(), types.end(), "sliding_attention");
   if (types.empty() && row.full_every > 0) {
-    if (!config.json().contains("sliding_window")) (void)config.count("sliding_window");
-    layers = shape.layers - shape.layers / row.full_every;
+    if (!config.states("sliding_window")) (void)config.count("sliding_window");
+    std::int64_t every = row.full_every;
+    for (const char* name : {"sliding_window_pattern", "global_attn_every_n_layers"}) {
+      if (config.states(name) && config.json()[name].is_number_integer()) every = config.count(name);
+    }
+    layers = shape.layers - shape.layers / every;
   }
   if (types.empty() && row.full_every == kNoLayer) layers = shape.layers;
   if (layers == 0 || !config.has("sliding_window")) return;
@@ -146,7 +157,12 @@ ModelShape read_model(const ConfigReader& config, const Architecture& row, const
     if (row.adapt != nullptr) row.adapt(shape, config);
   }
   if (options.multi_token_prediction) add_prediction_modules(shape, config, row);
-  if (row.read == nullptr && costmodel::dense_ffn_layers(shape) > 0) shape.d_ffn = config.count(row.d_ffn);
+  const bool no_experts = row.width_without_experts != nullptr && shape.experts == 0;
+  if (row.read == nullptr && costmodel::dense_ffn_layers(shape) > 0)
+    shape.d_ffn = config.count(no_experts ? row.width_without_experts : row.d_ffn);
+  // All parameters of a model without experts are active, hybrids included. The publishers' conventions
+  // differ only for models with experts.
+  if (shape.experts == 0) shape.embedding_counts_as_active = true;
   if (shape.active_experts > shape.experts)
     config.refuse(row.active, fmt::format("at most {} = {}", row.experts, shape.experts), "2");
   if (!(rough_parameters(shape) <= kMostModelParameters))
@@ -154,40 +170,165 @@ ModelShape read_model(const ConfigReader& config, const Architecture& row, const
   return shape;
 }
 
+const Architecture* row_of(const std::vector<Architecture>& rows, const std::string& model_type) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Architecture& row) { return row.model_type == model_type; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+// The value of a text field; empty if it has another kind.
+std::string word(const Json& json, const char* field) {
+  return json.contains(field) && json[field].is_string() ? json[field].get<std::string>() : "";
+}
+
+// Grok-2's config has the model_type of another model, "git", and is known by the name of its class.
+std::string type_of(const ConfigReader& config, const std::string& expected) {
+  const std::string type = config.text("model_type", expected, "\"mixtral\"");
+  const Json& json = config.json();
+  const Json names = json.contains("architectures") ? json["architectures"] : Json::array();
+  const bool grok = std::find(names.begin(), names.end(), "Grok1ForCausalLM") != names.end();
+  return type == "git" && grok ? "grok" : type;
+}
+
+/// The language model of a config, and the row that describes it.
+struct LanguageModel {
+  ConfigReader config;
+  const Architecture* row = nullptr;  // nullptr: no row has this architecture
+  std::string where;                  // the object of the config, if the model has more than a language model
+};
+
+LanguageModel language_model(const ConfigReader& config, const std::string& type,
+                             const std::vector<Architecture>& rows) {
+  if (const Architecture* row = row_of(rows, type)) {
+    LanguageModel model{config, row, ""};
+    model.config.take_defaults(type);
+    return model;
+  }
+  const auto known = std::find_if(wrappers().begin(), wrappers().end(),
+                                  [&](const Wrapper& wrapper) { return wrapper.model_type == type; });
+  const bool wraps = known != wrappers().end();
+  std::vector<const char*> objects = {"text_config", "llm_config", "language_config"};
+  if (wraps) objects.insert(objects.begin(), known->inside);
+  for (const char* object : objects) {
+    if (!config.has(object)) continue;
+    LanguageModel model{config.inside(object), nullptr, object};
+    std::string text_type = word(model.config.json(), "model_type");
+    model.row = row_of(rows, text_type);
+    if (model.row == nullptr && wraps) {
+      text_type = known->text_type;
+      model.row = row_of(rows, text_type);
+    }
+    if (model.row == nullptr) continue;
+    model.config.take_defaults(text_type);
+    // The library shares the weights of the embedding in the whole model or not at all.
+    if (config.has("tie_word_embeddings"))
+      model.config.take("tie_word_embeddings", config.json()["tie_word_embeddings"]);
+    return model;
+  }
+  if (!wraps) return {config, nullptr, ""};
+  if (!config.states("hidden_size")) (void)config.inside(known->inside);  // refuses
+  LanguageModel model{config, row_of(rows, known->text_type), "the config"};
+  model.config.take_defaults(known->text_type);
+  return model;
+}
+
+// What a config describes beside the language model.
+std::vector<std::string> other_parts(const Json& config) {
+  std::vector<std::string> parts;
+  for (const auto& item : config.items()) {
+    if (!item.value().is_object()) continue;
+    for (const char* word : {"vision", "visual", "image", "audio", "talker", "wav", "speech", "vit_"}) {
+      if (item.key().find(word) == std::string::npos) continue;
+      parts.push_back(item.key());
+      break;
+    }
+  }
+  return parts;
+}
+
+std::vector<Provenance> notes_about(const ConfigReader& whole, const LanguageModel& model) {
+  std::vector<Provenance> notes;
+  const std::vector<std::string> others = other_parts(whole.json());
+  if (!others.empty()) {
+    notes.push_back(
+        {"model", Origin::assumed,
+         fmt::format("only the language model, which runs for tokens of text; left out: {}{}", joined(others),
+                     model.row->for_images ? " and the experts for images" : "")});
+  }
+  const std::vector<std::string> defaults = model.config.used_defaults();
+  if (!defaults.empty()) {
+    const bool one = defaults.size() == 1;
+    notes.push_back(
+        {"model", Origin::assumed,
+         fmt::format("{}, the default{} of {}, because the config does not state {}", joined(defaults),
+                     one ? "" : "s", model.config.source_of_defaults(), one ? "it" : "them")});
+  }
+  return notes;
+}
+
+// Names the two ways that need no row, with commands for this file. No similar name is proposed: a program
+// wrote the file, and a model of another architecture would be counted wrongly.
+[[noreturn]] void refuse_type(const ConfigReader& config, const std::string& type) {
+  const std::string folder = std::filesystem::path(config.path()).parent_path().string();
+  const std::string place = folder.empty() ? "." : folder;
+  fail(config.place("model_type"), "model_type", '"' + type + '"',
+       fmt::format(
+           "one of the {} names that `fomoe list models` lists, or one of the two other ways to describe "
+           "a model: the folder of its *.safetensors files, which are enough for any architecture "
+           "(model.safetensors), or a shape file (model.shape), which Python's "
+           "fomoe.model_from_transformers(\"{}\", \"model.json\") writes if the library transformers knows "
+           "the architecture",
+           hf_model_types().size(), config.path()),
+       fmt::format("fomoe model {}", place));
+}
+
 }  // namespace
 
 std::vector<std::string> hf_model_types() {
-  std::vector<std::string> names;
-  for (const Architecture& row : architectures()) names.emplace_back(row.model_type);
+  std::vector<std::string> names = hf_model_types(true);
+  for (const std::string& name : hf_model_types(false)) names.push_back(name);
   return names;
 }
 
 std::vector<std::string> hf_model_types(bool with_experts) {
+  const std::vector<Architecture> rows = architectures();
   std::vector<std::string> names;
-  for (const Architecture& row : architectures()) {
+  for (const Architecture& row : rows) {
     if ((row.experts != nullptr) == with_experts) names.emplace_back(row.model_type);
+  }
+  for (const Wrapper& wrapper : wrappers()) {
+    if ((row_of(rows, wrapper.text_type)->experts != nullptr) == with_experts)
+      names.emplace_back(wrapper.model_type);
   }
   return names;
 }
 
-ModelShape read_hf_config(const std::string& path, const HfOptions& options) {
+bool knows_hf_config(const std::string& path) {
   const ConfigReader config(path);
-  const std::string expected = "one of \"" + joined(hf_model_types(), "\", \"") + '"';
-  const std::string model_type = config.text("model_type", expected, "\"mixtral\"");
-  const auto rows = architectures();
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Architecture& a) { return a.model_type == model_type; });
-  if (found == rows.end()) {
-    const std::string meant = nearest(model_type, hf_model_types());
-    config.refuse("model_type", expected, "\"mixtral\"", meant.empty() ? "" : '"' + meant + '"');
-  }
-  ModelShape shape =
-      read_model(found->inside != nullptr ? config.inside(found->inside) : config, *found, options);
-  shape.architecture = model_type;
+  if (word(config.json(), "model_type").empty()) return false;
+  const std::vector<Architecture> rows = architectures();
+  return language_model(config, type_of(config, ""), rows).row != nullptr;
+}
+
+GuessedModel read_hf_model(const std::string& path, const HfOptions& options) {
+  const ConfigReader config(path);
+  const std::string type = type_of(
+      config, fmt::format("one of the {} names that `fomoe list models` lists", hf_model_types().size()));
+  const std::vector<Architecture> rows = architectures();
+  const LanguageModel language = language_model(config, type, rows);
+  if (language.row == nullptr) refuse_type(config, type);
+  GuessedModel model;
+  model.shape = read_model(language.config, *language.row, options);
+  model.shape.architecture = type;
   const std::filesystem::path file = std::filesystem::absolute(path);
-  shape.name =
+  model.shape.name =
       file.filename() == "config.json" ? file.parent_path().filename().string() : file.stem().string();
-  return shape;
+  model.notes = notes_about(config, language);
+  return model;
+}
+
+ModelShape read_hf_config(const std::string& path, const HfOptions& options) {
+  return read_hf_model(path, options).shape;
 }
 
 }  // namespace fomoe::scenario

@@ -54,8 +54,17 @@ void check(const JsonObject& reader, const ModelShape& shape) {
             "at least as many layers as linear attention and layers_without_attention have");
     require(costmodel::dense_ffn_layers(shape) >= 0, "layers_without_ffn", shape.layers_without_ffn,
             "at most the layers without experts");
-    require(!shape.indexer || (shape.latent && shape.latent->query_rank > 0), "indexer", 0,
-            "no indexer without \"latent\", which it reads");
+    const std::int64_t rank = shape.latent ? shape.latent->query_rank : shape.query_rank;
+    require(!shape.indexer || ((shape.latent || shape.compressed) && rank > 0), "indexer", 0,
+            "no indexer without \"latent\" or \"compressed\" with a query rank, which it reads");
+    require(!shape.latent || (shape.query_rank == 0 && !shape.compressed), "latent", 1,
+            "no \"latent\" beside \"query_rank\" or \"compressed\"");
+    if (shape.compressed) {
+      const std::int64_t layers = shape.compressed->sparse_layers + shape.compressed->heavy_layers;
+      require(layers <= costmodel::attention_layers(shape), "compressed", layers,
+              "at most as many layers as have attention");
+      require(shape.query_rank > 0, "query_rank", shape.query_rank, "at least 1 with \"compressed\"");
+    }
   } else if (shape.experts > 0) {
     require(costmodel::moe_layers(shape) > 0, "dense_layers", shape.dense_layers, "a layer with experts");
     require(shape.opaque->expert_parameters >= costmodel::moe_layers(shape) * shape.experts, "experts",
@@ -108,7 +117,10 @@ GuessedModel read_shape_file(const std::string& path) {
   if (!reader.has("guessed")) return model;
   for (const Json& guess : reader.array("guessed")) {
     if (!guess.is_string()) reader.refuse_value("guessed", guess, "a list of sentences");
-    model.notes.push_back({"model", Origin::assumed, guess.get<std::string>()});
+    const std::string text = guess.get<std::string>();
+    const std::string about_model = "model: ";
+    model.notes.push_back(
+        {"model", Origin::assumed, text.starts_with(about_model) ? text.substr(about_model.size()) : text});
   }
   return model;
 }

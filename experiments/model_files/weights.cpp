@@ -11,6 +11,8 @@
 #include "experiments/model_files/config_reader.hpp"
 #include "experiments/model_files/hf_config.hpp"
 #include "experiments/model_files/safetensors_headers.hpp"
+#include "experiments/model_files/tensor_names.hpp"
+#include "experiments/model_files/usual_names.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/whole_file.hpp"
@@ -28,55 +30,6 @@ constexpr std::int64_t kMostParameters = 10'000'000'000'000'000;
   fail(place + ":1", "model.safetensors", got, expected, example);
 }
 
-std::vector<std::string> components(const std::string& name) {
-  std::vector<std::string> parts(1);
-  for (const char c : name) {
-    if (c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-std::optional<std::int64_t> number(const std::string& part) {
-  const bool digits = !part.empty() && part.size() < 7 &&
-                      std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return digits ? std::optional(std::stoll(part)) : std::nullopt;
-}
-
-bool has_part(const std::string& name, const char* part) { return name.find(part) != std::string::npos; }
-
-/// Where a tensor belongs, by its name.
-struct Place {
-  std::string stack;  // the name before the layer's number; empty outside of layers
-  std::int64_t layer = -1;
-  bool routed = false;                 // a tensor of routed experts
-  std::optional<std::int64_t> expert;  // its number, if each expert has tensors of its own
-};
-
-Place place_of(const TensorHeader& tensor) {
-  Place place;
-  const std::vector<std::string> parts = components(tensor.name);
-  std::size_t i = 0;
-  for (; i < parts.size() && !number(parts[i]); ++i) place.stack += parts[i] + '.';
-  if (i == parts.size()) return Place{};
-  place.layer = *number(parts[i]);
-  for (++i; i < parts.size(); ++i) {
-    if (parts[i] != "experts") continue;
-    place.routed = true;
-    if (i + 1 < parts.size()) place.expert = number(parts[i + 1]);
-  }
-  // Some models keep all experts of a layer in one tensor, whose name may not have that word. Convolutions
-  // have three dimensions as well.
-  const auto& shape = tensor.shape;
-  if (shape.size() == 3 && *std::min_element(shape.begin(), shape.end()) > 1 &&
-      !has_part(tensor.name, "conv"))
-    place.routed = true;
-  return place;
-}
-
 /// The tensors of one layer's experts.
 struct LayerExperts {
   std::int64_t elements = 0, experts = 0;
@@ -92,14 +45,30 @@ struct Counted {
   bool untied = false;
   std::vector<std::string> left_out;
   std::size_t tensors = 0, files = 0;
+  /// By stack and layer: the parts that project queries, and those that have a state of fixed size.
+  std::map<std::pair<std::string, std::int64_t>, std::set<std::string>> attention, states;
+  /// Tensors that do not run for tokens of text.
+  std::int64_t other_elements = 0;
+  std::size_t other_tensors = 0;
+  std::string other_example;
 };
 
 bool is_float(const std::string& dtype) { return dtype.starts_with("F") || dtype.starts_with("BF"); }
 
-// Scales of quantised weights and tables of angles are computed from the weights, or are no parameters.
-bool is_left_out(const TensorHeader& tensor) {
-  for (const char* ending : {"_scale_inv", "_scale", "_scales", ".scales", "_zero_point", "inv_freq"}) {
-    if (tensor.name.ends_with(ending)) return true;
+bool is_any_ending(const std::string& name, std::initializer_list<const char*> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](const char* end) { return name.ends_with(end); });
+}
+
+// Scales of quantised weights and tables of angles are computed from the weights, or are no parameters. Other
+// scales are trained: that of "x_scale" where no tensor has the name "x".
+bool is_left_out(const TensorHeader& tensor, const std::set<std::string>& names) {
+  const std::string& name = tensor.name;
+  if (tensor.dtype == "F8_E8M0") return true;  // powers of two, which only scales are
+  if (is_any_ending(name, {"weight_scale", "weight_scale_inv", "weight_scale_2", "input_scale", ".k_scale",
+                           ".v_scale", ".q_scale", "_scales", ".scales", "_zero_point", "inv_freq"}))
+    return true;
+  for (const std::string ending : {"_scale_inv", "_scale"}) {
+    if (name.ends_with(ending) && names.contains(name.substr(0, name.size() - ending.size()))) return true;
   }
   return !is_float(tensor.dtype) && tensor.shape.size() < 2;
 }
@@ -119,7 +88,7 @@ void note_tables(const TensorHeader& tensor, Counted& counted) {
   counted.untied = counted.untied || tensor.name == "output.weight";
 }
 
-void count_expert(const TensorHeader& tensor, const Place& place, Counted& counted) {
+void count_expert(const TensorHeader& tensor, const TensorPlace& place, Counted& counted) {
   LayerExperts& layer = counted.experts[{place.stack, place.layer}];
   layer.elements += tensor.elements();
   if (layer.example.empty()) layer.example = tensor.name;
@@ -128,12 +97,21 @@ void count_expert(const TensorHeader& tensor, const Place& place, Counted& count
   if (!place.expert && tensor.shape.size() == 3) layer.experts = std::max(layer.experts, tensor.shape[0]);
 }
 
-Counted count(const std::vector<TensorHeader>& tensors) {
+void note_mixing(const TensorHeader& tensor, const TensorPlace& place, Counted& counted) {
+  const TensorMixing mixing = mixing_of(tensor.name);
+  if (mixing.attention) counted.attention[{place.stack, place.layer}].insert(mixing.module);
+  if (mixing.state) counted.states[{place.stack, place.layer}].insert(mixing.module);
+}
+
+/// Experts from the number `text_experts` on are for images, and so is the second router.
+Counted count(const std::vector<TensorHeader>& tensors, std::optional<std::int64_t> text_experts,
+              bool whole = false) {
   Counted counted;
-  std::set<std::string> files;
+  std::set<std::string> files, names;
+  for (const TensorHeader& tensor : tensors) names.insert(tensor.name);
   for (const TensorHeader& tensor : tensors) {
     files.insert(tensor.file);
-    if (is_left_out(tensor)) {
+    if (is_left_out(tensor, names)) {
       counted.left_out.push_back(tensor.name);
       continue;
     }
@@ -143,13 +121,21 @@ Counted count(const std::vector<TensorHeader>& tensors) {
                          tensor.dtype),
              "weights that are floating-point numbers", "the model's repository without quantisation");
     }
-    const Place place = place_of(tensor);
+    const TensorPlace place = place_of(tensor);
+    const bool for_images = text_experts && ((place.expert && *place.expert >= *text_experts) ||
+                                             tensor.name.ends_with("gate.weight_1"));
+    if (!whole && (for_images || is_outside_language_model(tensor.name))) {
+      counted.other_elements += tensor.elements();
+      if (counted.other_tensors++ == 0) counted.other_example = tensor.name;
+      continue;
+    }
     counted.total += tensor.elements();
     if (counted.total > kMostParameters)
       refuse(tensor.file, "more than 1e16 parameters", "at most 1e16 parameters", "one model in the folder");
     ++counted.tensors;
     if (place.layer >= 0) counted.layers[place.stack].insert(place.layer);
     note_tables(tensor, counted);
+    note_mixing(tensor, place, counted);
     if (place.routed) {
       count_expert(tensor, place, counted);
     } else {
@@ -160,6 +146,8 @@ Counted count(const std::vector<TensorHeader>& tensors) {
     }
   }
   counted.files = files.size();
+  // A folder with an encoder alone.
+  if (counted.tensors == 0 && counted.other_tensors > 0) return count(tensors, text_experts, true);
   // Experts that are the rows of one matrix: the router has a column for each.
   for (auto& [where, layer] : counted.experts) {
     const auto router = counted.router_columns.find(where);
@@ -182,41 +170,52 @@ std::string main_stack(const Counted& counted) {
   return best;
 }
 
-// The config's object for the language model, and the usual names of a field in it.
-class UsualNames {
- public:
-  explicit UsualNames(const std::string& folder) {
-    const std::string path = (std::filesystem::path(folder) / "config.json").string();
-    if (!path_exists(path)) return;
-    config_.emplace(path);
-    for (const char* inner : {"text_config", "llm_config", "language_config"}) {
-      if (config_->has(inner)) config_ = config_->inside(inner);
-    }
+bool has_attention(const std::string& kind) {
+  for (const char* word : {"linear", "mamba", "conv", "recurrent", "rwkv", "mlp", "moe"}) {
+    if (has_part(kind, word)) return false;
   }
-  /// The first of the names that the config has, with its value.
-  [[nodiscard]] std::optional<std::pair<std::string, std::int64_t>> find(
-      std::initializer_list<const char*> names) const {
-    for (const char* name : names) {
-      if (!config_ || !config_->has(name)) continue;
-      try {
-        return std::pair(std::string(name), config_->count_of_all_layers(name));
-      } catch (const FileError&) {  // a value of another kind under this name, such as one for each layer
-        continue;
-      }
-    }
-    return std::nullopt;
-  }
+  return kind != "0";  // of attn_type_list
+}
 
- private:
-  std::optional<ConfigReader> config_;
-};
+/// Which layers have attention, and how this is known. The config's list of kinds tells, or the names of the
+/// tensors. If neither does, all layers have it.
+std::string find_attention(ModelShape& shape, const Counted& counted, const std::string& stack,
+                           const UsualNames& config) {
+  const std::vector<std::string> kinds = config.kinds(shape.layers);
+  std::int64_t layers = 0;
+  std::string why = "as the kinds of the layers in config.json say";
+  if (!kinds.empty()) {
+    layers = std::count_if(kinds.begin(), kinds.end(), has_attention);
+    const auto window = config.find({"sliding_window"});
+    shape.window_layers = window ? std::count(kinds.begin(), kinds.end(), "sliding_attention") : 0;
+    shape.window_tokens = shape.window_layers > 0 ? window->second : 0;
+  } else {
+    for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
+      const auto queries = counted.attention.find({stack, layer});
+      if (queries == counted.attention.end()) continue;
+      const auto states = counted.states.find({stack, layer});
+      layers += std::any_of(queries->second.begin(), queries->second.end(), [&](const std::string& module) {
+        return states == counted.states.end() || !states->second.contains(module);
+      });
+    }
+    why = "by the names of the tensors that project queries";
+    if (layers == 0 && counted.states.empty()) {
+      layers = shape.layers;
+      why = "as no name tells otherwise";
+    }
+  }
+  shape.layers_without_attention = shape.layers - layers;
+  return fmt::format("{} of {} layers, {}{}", layers, shape.layers, why,
+                     counted.states.empty() ? "" : "; products of states of fixed size are not counted");
+}
 
 std::int64_t value_or(const std::optional<std::pair<std::string, std::int64_t>>& found,
                       std::int64_t fallback) {
   return found ? found->second : fallback;
 }
 
-void read_heads(ModelShape& shape, const UsualNames& config, std::vector<Provenance>& notes) {
+void read_heads(ModelShape& shape, const Counted& counted, const std::string& stack, const UsualNames& config,
+                std::vector<Provenance>& notes) {
   const auto heads = config.find({"num_attention_heads", "n_heads", "n_head", "num_heads"});
   if (!heads || shape.d_model == 0) {
     notes.push_back(
@@ -232,9 +231,13 @@ void read_heads(ModelShape& shape, const UsualNames& config, std::vector<Provena
   if (nope && rope && value)
     shape.latent = costmodel::LatentAttention{0, 1,  // the ranks do not matter for scores
                                               nope->second, rope->second, value->second};
+  const std::string layers = find_attention(shape, counted, stack, config);
+  const std::string window = shape.window_layers > 0 ? fmt::format(", of which {} see {} tokens",
+                                                                   shape.window_layers, shape.window_tokens)
+                                                     : "";
   notes.push_back({"FLOPs of attention", Origin::assumed,
-                   fmt::format("full attention with {} heads in every layer; {} is from config.json",
-                               shape.heads, heads->first)});
+                   fmt::format("attention with {} heads in {}{}; {} is from config.json", shape.heads, layers,
+                               window, heads->first)});
 }
 
 void read_experts(ModelShape& shape, const Counted& counted, const UsualNames& config,
@@ -311,7 +314,7 @@ ModelShape guess(const Counted& counted, const std::string& folder, std::vector<
   } else {
     notes.push_back({"experts of the model", Origin::assumed, "none: no tensor has \"experts\" in its name"});
   }
-  read_heads(shape, config, notes);
+  read_heads(shape, counted, stack, config, notes);
   return shape;
 }
 
@@ -320,17 +323,17 @@ std::optional<ModelShape> exact(const Counted& counted, const std::string& folde
                                 std::vector<Provenance>& notes) {
   const std::string path = (std::filesystem::path(folder) / "config.json").string();
   if (!path_exists(path)) return std::nullopt;
-  const ConfigReader config(path);
-  const Json type = config.has("model_type") ? config.json()["model_type"] : Json();
-  const std::vector<std::string> known = hf_model_types();
   std::string why = "config.json has an architecture that is not in the table of `fomoe list models`";
-  if (type.is_string() && std::find(known.begin(), known.end(), type.get<std::string>()) != known.end()) {
+  if (knows_hf_config(path)) {
     try {
-      const ModelShape shape = read_hf_config(path);
-      const std::int64_t total = count_parameters(shape).total();
-      if (total == counted.total) return shape;
+      const GuessedModel model = read_hf_model(path);
+      const std::int64_t total = count_parameters(model.shape).total();
+      if (total == counted.total) {
+        notes.insert(notes.end(), model.notes.begin(), model.notes.end());
+        return model.shape;
+      }
       why = fmt::format("by its config.json, a {} would have {} parameters, and the tensors have {}",
-                        shape.architecture, total, counted.total);
+                        model.shape.architecture, total, counted.total);
     } catch (const FileError& error) {
       const std::string reason = std::string(error.what()).substr(path.size());  // without the path
       why = "config.json" + reason.substr(0, reason.find("; expected"));
@@ -343,7 +346,8 @@ std::optional<ModelShape> exact(const Counted& counted, const std::string& folde
 }  // namespace
 
 GuessedModel read_weights(const std::string& folder) {
-  const Counted counted = count(read_safetensors_headers(folder));
+  const Counted counted =
+      count(read_safetensors_headers(folder), UsualNames(folder).first_of_list("moe_num_experts"));
   GuessedModel model;
   const std::string read =
       fmt::format("{} parameters in {} tensors of {} files; names and shapes are read, not weights",
@@ -353,6 +357,13 @@ GuessedModel read_weights(const std::string& folder) {
     model.notes.push_back(
         {"model", Origin::computed, read + "; exactly as many as the config's architecture has"});
     return model;
+  }
+  if (counted.other_tensors > 0) {
+    model.notes.push_back(
+        {"model", Origin::assumed,
+         fmt::format("only the language model, which runs for tokens of text; left out: {} "
+                     "parameters in {} tensors, such as {}",
+                     counted.other_elements, counted.other_tensors, counted.other_example)});
   }
   model.notes.push_back({"parameters", Origin::computed, read});
   model.shape = guess(counted, folder, model.notes);

@@ -3,16 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/inputs/model_shape.hpp"
-#include "platforms/provenance.hpp"
+#include "experiments/model_files/hf_config.hpp"
 
 namespace fomoe::scenario {
-
-/// A shape with what was guessed, for the user to confirm.
-struct GuessedModel {
-  costmodel::ModelShape shape;
-  std::vector<Provenance> notes;
-};
 
 /// Reads the headers of all *.safetensors files in `folder`. If the folder also has a config.json of a known
 /// architecture, whose counts agree exactly with the tensors, the result is that architecture's shape and

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -85,7 +86,7 @@ def test_wrong_input_is_a_value_error(tmp_path, monkeypatch):
 
 MODEL = {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
          "num_key_value_heads": 2, "intermediate_size": 128, "num_local_experts": 8, "num_experts_per_tok": 2,
-         "vocab_size": 100}
+         "vocab_size": 100, "tie_word_embeddings": False}
 
 
 def test_a_model_without_transformers_names_the_missing_library(tmp_path, monkeypatch):
@@ -111,17 +112,94 @@ def test_a_known_model_is_described_exactly(tmp_path):
 def test_an_unknown_architecture_is_guessed_from_its_parameters(tmp_path):
     transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
     config = transformers.AutoConfig.for_model(
-        "jamba", hidden_size=64, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128,
-        vocab_size=100, num_experts=8, num_experts_per_tok=2, mamba_d_state=8, mamba_dt_rank=8, pad_token_id=0)
+        "aria_text", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=32,
+        vocab_size=100, moe_num_experts=8, moe_topk=2, moe_num_shared_experts=1, pad_token_id=0)
     model = fomoe.model_from_transformers(config, tmp_path / "shape.json")
     assert model["model"]["architecture"] == "opaque"
-    # Layers 1 and 3 have 8 experts with three matrices of 64 x 128.
-    assert model["model"]["opaque"]["expert_parameters"] == 2 * 8 * 3 * 64 * 128
-    assert model["model"]["moe_layer_list"] == [1, 3]
+    assert model["model"]["opaque"]["expert_parameters"] == 2 * 8 * 3 * 64 * 32
     assert model["model"]["active_experts"] == 2
     assert any("please confirm" in guess for guess in model["guessed"])
     report = fomoe.simulate(SCENARIO, set={"model.shape": str(tmp_path / "shape.json")})
     assert any(entry["origin"] == "assumed" and "please confirm" in entry["detail"] for entry in report["provenance"])
+
+
+def dense_cost(tmp_path):
+    """The cost of the shape in that folder, which has no experts."""
+    return fomoe.cost(SCENARIO, set={"model.shape": str(tmp_path / "shape.json"), "model.sequence_length": 1000,
+                                     "strategy.method": "diloco"})
+
+
+def test_a_hybrid_has_attention_only_in_the_layers_that_project_queries(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
+    config = transformers.AutoConfig.for_model(
+        "bamba", hidden_size=64, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128,
+        vocab_size=100, attn_layer_indices=[2], mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16, pad_token_id=0)
+    model = fomoe.model_from_transformers(config, tmp_path / "shape.json")
+    assert model["model"]["layers_without_attention"] == 3
+    assert any("4 heads in 1 of 4 layers" in guess for guess in model["guessed"])
+    assert dense_cost(tmp_path)["flops"]["attention_per_token"] == 12 * 64 * 1000
+
+
+def test_only_the_language_model_of_a_model_with_images_counts(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
+    text = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+            "intermediate_size": 128, "vocab_size": 100}
+    (tmp_path / "config.json").write_text(json.dumps(
+        {"model_type": "qwen3_vl", "tie_word_embeddings": False, "text_config": text,
+         "vision_config": {"depth": 2, "hidden_size": 32, "num_heads": 2, "intermediate_size": 64, "out_hidden_size": 64,
+                           "deepstack_visual_indexes": [0]}}))
+    model = fomoe.model_from_transformers(tmp_path, tmp_path / "shape.json")
+    assert any("only the language model, which runs for tokens of text; left out: vision_config" in guess
+               for guess in model["guessed"])
+    layer = 2 * 64 * 64 + 2 * 64 * 32 + 2 * 16 + 3 * 64 * 128 + 2 * 64
+    assert dense_cost(tmp_path)["parameters"]["total"] == 2 * 100 * 64 + 2 * layer + 64
+    # The same model by its tensors alone, as for an architecture that fomoe does not know.
+    config = transformers.AutoConfig.for_model("qwen3_vl", **{
+        name: value for name, value in json.loads((tmp_path / "config.json").read_text()).items() if name != "model_type"})
+    config.text_config.model_type = config.model_type = "unheard_of"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(config), "to_dict", lambda self: {"model_type": "unheard_of", "num_attention_heads": 4})
+        other = fomoe.model_from_transformers(config)
+    assert other["model"]["opaque"]["dense_parameters"] == 2 * 100 * 64 + 2 * layer + 64
+    assert any("such as model.visual" in guess for guess in other["guessed"])
+
+
+def test_omitted_fields_have_the_values_of_the_library(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
+    (tmp_path / "config.json").write_text(json.dumps(
+        {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "hidden_size": 64, "num_hidden_layers": 2,
+                                                 "intermediate_size": 128, "vocab_size": 100},
+         "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 32, "num_hidden_layers": 1,
+                           "num_attention_heads": 2, "intermediate_size": 64}}))
+    model = fomoe.model_from_transformers(tmp_path, tmp_path / "shape.json")
+    assert (model["model"]["heads"], model["model"]["kv_heads"], model["model"]["head_dim"]) == (8, 4, 256)
+    note = next(guess for guess in model["guessed"] if "the defaults of" in guess)
+    assert "num_attention_heads = 8" in note
+    assert f"the defaults of transformers {transformers.__version__} for gemma3_text" in note
+    assert "hidden_size" not in note
+
+
+def test_a_model_that_only_fomoe_knows_needs_no_library_class(tmp_path):
+    pytest.importorskip("transformers", reason="the library transformers is not installed")
+    (tmp_path / "config.json").write_text(json.dumps({**MODEL, "model_type": "grinmoe", "attention_bias": True,
+                                                      "lm_head_bias": True}))
+    model = fomoe.model_from_transformers(tmp_path, tmp_path / "shape.json")
+    assert model["model"]["architecture"] == "grinmoe" and model["guessed"] == []
+    assert json.loads((tmp_path / "shape.json").read_text()) == model
+
+
+def test_the_python_command_of_the_message_about_an_unknown_type_works(tmp_path, monkeypatch):
+    pytest.importorskip("transformers", reason="the library transformers is not installed")
+    (tmp_path / "config.json").write_text(json.dumps(
+        {"model_type": "bamba", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100,
+         "num_key_value_heads": 2, "intermediate_size": 128, "mamba_n_heads": 8, "mamba_d_head": 16}))
+    with pytest.raises(fomoe.InputError) as caught:
+        fomoe.cost(SCENARIO, set={"model.hf_config": str(tmp_path / "config.json")})
+    command = re.search(r'fomoe\.model_from_transformers\("[^"]*", "[^"]*"\)', str(caught.value)).group()
+    monkeypatch.chdir(tmp_path)
+    assert eval(command)["schema"] == "fomoe.model/1"
+    (tmp_path / "model.json").rename(tmp_path / "shape.json")
+    assert dense_cost(tmp_path)["parameters"]["total"] > 0
 
 
 def test_wrong_configs_are_input_errors(tmp_path):
@@ -132,6 +210,10 @@ def test_wrong_configs_are_input_errors(tmp_path):
     with pytest.raises(fomoe.InputError, match="config.json:1: model_type: got nothing"):
         fomoe.model_from_transformers(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
+    with pytest.raises(fomoe.InputError, match='got "no-such-model", which neither transformers .* nor fomoe knows; expected '
+                                               f"the folder of the model's ..safetensors files, .*; for example fomoe model {tmp_path}"):
+        fomoe.model_from_transformers(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "mixtral", "hidden_size": "wide"}))
     with pytest.raises(fomoe.InputError, match="got fields that transformers refuses"):
         fomoe.model_from_transformers(tmp_path)
     with pytest.raises(fomoe.InputError, match="config: got int; expected a folder"):

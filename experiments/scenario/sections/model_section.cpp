@@ -195,9 +195,11 @@ void read_model(const Document& document, costmodel::Scenario& scenario) {
   table.only_together("multi_token_prediction", "hf_config");
   if (table.has("hf_config")) {
     refuse_beside(table, "hf_config", false);
-    shape = read_hf_config(
+    const GuessedModel model = read_hf_model(
         existing(document, table, "hf_config", "a model's config.json, relative to the scenario file"),
         {.multi_token_prediction = table.boolean("multi_token_prediction")});
+    notes.insert(notes.end(), model.notes.begin(), model.notes.end());
+    shape = model.shape;
   } else if (table.has("safetensors")) {
     shape = read_headers(document, table, notes);
   } else if (table.has("shape")) {

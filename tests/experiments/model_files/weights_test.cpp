@@ -169,7 +169,7 @@ TEST_CASE("weights of a known architecture: nothing is guessed if the counts agr
   const Folder folder;
   write_all(folder / "config.json",
             R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
-                "intermediate_size": 16, "vocab_size": 20, "tie_word_embeddings": true})");
+                "intermediate_size": 16, "vocab_size": 20, "tie_word_embeddings": true, "attention_bias": false, "mlp_bias": false})");
   Json header = Json::object();
   add(header, "model.embed_tokens.weight", {20, 8});
   for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})

@@ -32,8 +32,8 @@ def shape(model: torch.nn.Module, path: str | os.PathLike | None = None, *, expe
     counted = _parameters_of(document)
     elements = sum(parameter.numel() for parameter in model.parameters())
     if counted != elements:
-        raise InputError(f"shape: got a model of {elements} parameters, whose config describes {counted}; expected as many; for example a model that is made "
-                         "from its config and has not been changed")
+        raise InputError(f"shape: got a model of {elements} parameters, whose config describes {counted}; expected as many, without encoders of images "
+                         "and sound, which do not count; for example a language model that is made from its config and has not been changed")
     if path is not None:
         pathlib.Path(path).write_text(json.dumps(document, indent=2) + "\n")
     return document
