@@ -28,7 +28,7 @@ SiteStep site_step(const Scenario& site, const SiteCounts& counts) {
     const bool together = executed_together(profile);
     step.from = SiteStep::From::profiled;
     step.profiled =
-        estimate_step(profile, micro_batch_sequences, counts.local_experts, site.strategy.skip_token);
+        estimate_step(profile, micro_batch_sequences, counts.used_experts, site.strategy.skip_token);
     step.adds_communication = !together;
     if (recomputes(profile)) step.repeated = 0;
     if (!together)

@@ -6,6 +6,7 @@
 
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
+#include "costmodel/model/local_tokens.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
@@ -98,13 +99,13 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario,
 }
 
 bool step_times_differ(const Scenario& scenario) {
-  return steps_differ(scenario) || expert_shares(scenario).differ() ||
+  return steps_differ(scenario) || expert_work_differs(scenario.strategy, expert_shares(scenario)) ||
          (!std::holds_alternative<GivenStepTime>(scenario.compute) && !scenario.strategy.method->one_site &&
           scenario.workload.global_batch_sequences % scenario.sites() != 0);
 }
 
 std::string unequal_steps(const Scenario& scenario, const std::vector<ComputeTimes>& times) {
-  if (!steps_differ(scenario) && !expert_shares(scenario).differ()) return "";
+  if (!steps_differ(scenario) && !expert_work_differs(scenario.strategy, expert_shares(scenario))) return "";
   const auto name = [&](int site) { return scenario.platform.sites[static_cast<std::size_t>(site)].name; };
   int slowest = -1, fastest = -1;
   double longest_s = 0, shortest_s = platforms::kUnlimited;

@@ -6,6 +6,7 @@
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
+#include "costmodel/model/local_tokens.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -34,8 +35,8 @@ Counts counts_of(const Scenario& scenario) {
   counts.axes = axes_of(scenario);
   counts.fixed = fixed_of(scenario);
   const ExpertShares shares = expert_shares(scenario);
-  counts.alike = !steps_differ(scenario) && !shares.differ();
-  counts.flops_per_token = flops_per_token(scenario).total();
+  const std::vector<double> local_shares = local_token_shares(scenario.strategy, shares);
+  counts.alike = !steps_differ(scenario) && !shares.differ() && local_shares.empty();
   const bool one_site = counts.method->one_site;
   const double training = one_site ? 1.0 : counts.axes.sites;
   counts.mean_sequences = counts.axes.global_batch_sequences / training;
@@ -46,13 +47,18 @@ Counts counts_of(const Scenario& scenario) {
     SiteCounts& site = counts.sites.emplace_back();
     site.model = site_model(at);
     const int index = static_cast<int>(i);
-    site.local_experts = shares.of_layer(index);
+    site.used_experts = used_experts(shares, local_shares, index);
     site.dense_elements = counts.fixed.dense_elements;
     site.expert_elements = counts.fixed.expert_elements * shares.held(index);
-    site.flops_per_token = flops_per_token(scenario.model, site.local_experts, scenario.strategy.skip_token,
+    site.flops_per_token = flops_per_token(scenario.model, site.used_experts, scenario.strategy.skip_token,
                                            FlopsAccounting::mechanism);
     site.load = site_load(at, index, site.model, counts.fixed, counts.axes);
+    if (!local_shares.empty()) site.load.executed_experts = executed_experts(site.model, site.used_experts);
     site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
+    const double tokens = counts.alike ? 1.0
+                                       : static_cast<double>(local_batch_sequences(scenario, index)) /
+                                             counts.axes.global_batch_sequences;
+    counts.flops_per_token += tokens * site.flops_per_token.total();
     divide_batch(scenario, index, counts.alike, counts.mean_sequences, site);
     if (site.share_of_training == 0) continue;
     site.need_of_gpu = need_of(site.model, site.load, memory_per_gpu(site.model, site.load));

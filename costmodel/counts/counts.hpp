@@ -18,7 +18,7 @@ struct SiteCounts {
   double few = 0, many = 0;  // sequences of a site in a step: ⌊batch ÷ sites⌋ and ⌈batch ÷ sites⌉ if alike
   double share_of_few = 0;       // share of the sites that have `few` sequences
   double share_of_training = 1;  // sites that this one stands for ÷ sites of the platform, if they train
-  double local_experts = 0;      // of a layer, mean over the layers
+  double used_experts = 0;       // of a layer, whose work it does, mean over the layers (local_tokens.hpp)
   /// Of the dense part, and of the experts that the method places on the site.
   double dense_elements = 0, expert_elements = 0;
   FlopsPerToken flops_per_token;

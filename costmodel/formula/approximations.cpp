@@ -8,8 +8,8 @@
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/formula/resolved.hpp"
 #include "costmodel/inputs/at_site.hpp"
+#include "costmodel/model/local_tokens.hpp"
 #include "costmodel/plan/method.hpp"
-#include "costmodel/plan/site_shares.hpp"
 #include "platforms/each_path.hpp"
 
 namespace fomoe::costmodel {
@@ -17,8 +17,10 @@ namespace fomoe::costmodel {
 FormulaLimits limits_of(const Scenario& scenario) {
   const bool given = std::holds_alternative<GivenStepTime>(scenario.compute);
   // A given step time is that of every site, whatever experts it holds.
-  return {!not_in_closed_form(scenario).empty(), platforms::links_differ(scenario.platform),
-          steps_differ(scenario) || (!given && expert_shares(scenario).differ()), !given};
+  return {
+      !not_in_closed_form(scenario).empty(), platforms::links_differ(scenario.platform),
+      steps_differ(scenario) || (!given && expert_work_differs(scenario.strategy, expert_shares(scenario))),
+      !given};
 }
 
 std::vector<std::string> not_in_closed_form(const Scenario& scenario) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "costmodel/model/local_tokens.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
@@ -88,11 +89,12 @@ FlopsPerToken flops_per_token(const ModelShape& shape, double local_experts, boo
 
 FlopsPerToken flops_per_token(const Scenario& scenario) {
   const ExpertShares shares = expert_shares(scenario);
+  const std::vector<double> local = local_token_shares(scenario.strategy, shares);
   const auto of_site = [&](int site) {
-    return flops_per_token(scenario.model, shares.of_layer(site), scenario.strategy.skip_token,
+    return flops_per_token(scenario.model, used_experts(shares, local, site), scenario.strategy.skip_token,
                            FlopsAccounting::mechanism);
   };
-  if (!shares.differ()) return of_site(0);
+  if (!shares.differ() && local.empty()) return of_site(0);
   FlopsPerToken mean;
   for (int site = 0; site < scenario.sites(); ++site) {
     const FlopsPerToken own = of_site(site);

@@ -57,7 +57,9 @@ constexpr Key kStrategyKeys[] = {
      member<&Strategy::placement>},
     {"routing_counts", Kind::text, "", "no counts; placement = \"affinity\" needs them",
      "CSV file, relative to this file, with the columns layer,expert,site,count: layers and experts count "
-     "from 0, and count is the number of the site's tokens that chose the expert",
+     "from 0, and count is the number of the site's tokens that chose the expert; with skip_token, the "
+     "counts "
+     "also say how many tokens each site skips",
      "\"routing.csv\""},
     {"reshuffle_rounds", Values(Kind::count, 1e12), "1", "",
      "number of rounds, T, after which a random placement is drawn anew", "4",

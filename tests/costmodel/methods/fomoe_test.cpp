@@ -5,6 +5,7 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/inputs/routing_counts.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -89,6 +90,42 @@ TEST_CASE("fomoe with affinity placement: bytes as with any placement, owners by
   REQUIRE(!plan.notes.empty());
   CHECK(plan.notes.back().find("0 % of the routed tokens") != std::string::npos);
   CHECK(plan.notes.back().find("the fixed placement would give 50 %") != std::string::npos);
+}
+
+TEST_CASE("skip-token with routing counts: each site computes for the tokens that it keeps") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  scenario.strategy.skip_token = true;
+  scenario.compute = AssumedDevice{1e15, 0.4};
+  const FlopsPerToken uniform = flops_per_token(scenario);
+  const double full = full_replica_flops(scenario.model).expert;
+  CHECK(uniform.expert == doctest::Approx(full / 2).epsilon(1e-12));  // N_le/N_e = O_e/M
+  // Site 0 chooses the experts of its own block and the other one 3 : 1, and the others all experts equally.
+  const auto layers = static_cast<int>(moe_layers(scenario.model)),
+             experts = static_cast<int>(scenario.model.experts);
+  scenario.strategy.routing_counts = make_routing_counts(layers, experts, 4);
+  for (int layer = 0; layer < layers; ++layer) {
+    for (int expert = 0; expert < experts; ++expert) {
+      for (int site = 0; site < 4; ++site)
+        scenario.strategy.routing_counts.at(layer, expert, site) =
+            site == 0 && expert < experts / 2 ? 300 : 100;
+    }
+  }
+  CHECK(flops_per_token(scenario).expert == doctest::Approx(full * (0.75 + 3 * 0.5) / 4).epsilon(1e-12));
+  CHECK(flops_per_token(scenario).router == uniform.router);  // the router scores all experts
+  const RunReport report = closed_form(scenario);
+  const double dense = uniform.dense + uniform.attention + uniform.router;
+  CHECK(report.sites[0].compute_s / report.sites[1].compute_s ==
+        doctest::Approx((dense + 0.75 * full) / (dense + 0.5 * full)).epsilon(1e-9));
+  SUBCASE("a placement that is drawn again and again meets each expert equally often") {
+    scenario.strategy.placement = PlacementKind::random;
+    CHECK(flops_per_token(scenario).expert == doctest::Approx(full / 2).epsilon(1e-12));
+  }
+  SUBCASE("without skip-token, the counts change nothing") {
+    scenario.strategy.skip_token = false;
+    const double before = flops_per_token(scenario).total();
+    scenario.strategy.routing_counts = {};
+    CHECK(flops_per_token(scenario).total() == before);
+  }
 }
 
 TEST_CASE("fomoe with experts that the sites cannot divide evenly: the plan sends what the formula says") {
