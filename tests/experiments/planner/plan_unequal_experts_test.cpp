@@ -7,8 +7,9 @@ using nlohmann::json;
 TEST_CASE("8 experts at three sites: plan tries each O_e") {
   const std::string three = kTwoSites + " --set platform.sites=3";
   const json plan =
-      answer(three + " --vary strategy.method=fomoe --vary strategy.local_steps=16 --vary strategy.collective=ring"
-                     " --vary strategy.payload_dtype=bf16 --vary strategy.placement=fixed");
+      answer(three +
+             " --vary strategy.method=fomoe --vary strategy.local_steps=16 --vary strategy.collective=ring"
+             " --vary strategy.payload_dtype=bf16 --vary strategy.placement=fixed");
   CHECK(plan["candidates"] == 3);
   CHECK(plan["dropped"].empty());
 }
@@ -35,17 +36,17 @@ TEST_CASE("8 experts at three sites: explain, sweep and solve") {
   REQUIRE(rows.size() == 12);
   for (const json& row : rows) {
     const int sites = row["platform.sites"], overlap = row["strategy.expert_overlap"];
-    const Ran one = run_in(source_dir(), "fomoe simulate " + kTwoSites + profile +
-                                             " --engine closed-form --set platform.sites=" +
-                                             std::to_string(sites) + " --set strategy.expert_overlap=" +
-                                             std::to_string(overlap) + " --output -");
+    const Ran one =
+        run_in(source_dir(), "fomoe simulate " + kTwoSites + profile +
+                                 " --engine closed-form --set platform.sites=" + std::to_string(sites) +
+                                 " --set strategy.expert_overlap=" + std::to_string(overlap) + " --output -");
     REQUIRE_MESSAGE(one.exit_status == 0, one.err);
     const json report = json::parse(one.out);
     for (const char* key : {"wall_clock_s", "flops_per_token", "bytes_per_token", "compute_utilization"})
       CHECK(report[key].get<double>() == doctest::Approx(row[key].get<double>()).epsilon(1e-14));
   }
 
-  const Ran solved = run_in(source_dir(), "fomoe solve " + three +
-                                              " --for platform.bandwidth --target wall_clock=3min --output -");
+  const Ran solved = run_in(
+      source_dir(), "fomoe solve " + three + " --for platform.bandwidth --target wall_clock=3min --output -");
   CHECK_MESSAGE(solved.exit_status == 0, solved.err);
 }
