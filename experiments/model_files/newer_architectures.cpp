@@ -91,7 +91,10 @@ void arctic(ModelShape& shape, const ConfigReader& config) {
   shape.other_parameters = costmodel::moe_layers(shape) * shape.d_model;  // the norm of that block
 }
 
+// The published weights share no embedding, which the config does not say; what else it omits is not known.
 void grok(ModelShape& shape, const ConfigReader& config) {
+  if (!config.states("num_key_value_heads"))
+    config.refuse("num_key_value_heads", "the number of key and value heads", "8");
   if (!config.yes_no_or("residual_moe", false)) return;
   shape.shared_experts = 1;
   shape.d_shared = config.count("intermediate_size");

@@ -124,6 +124,25 @@ TEST_CASE("an architecture without known defaults must state what they would dec
   }
 }
 
+TEST_CASE("Grok-2 is known by its class; its heads must be stated") {
+  const Folder folder;
+  Json config = {{"model_type", "git"},      {"architectures", {"Grok1ForCausalLM"}},
+                 {"hidden_size", 64},        {"vocab_size", 100},
+                 {"intermediate_size", 96},  {"moe_intermediate_size", 32},
+                 {"num_local_experts", 4},   {"num_experts_per_tok", 2},
+                 {"residual_moe", true},     {"num_hidden_layers", 2},
+                 {"num_attention_heads", 4}, {"num_key_value_heads", 2}};
+  const ModelShape shape = read(folder, config).shape;
+  CHECK_FALSE(shape.tied_embeddings);
+  CHECK(count_parameters(shape).dense_ffn == 2 * 3 * 64 * 96);
+  config.erase("num_key_value_heads");
+  CHECK(complaint(folder, config).find("num_key_value_heads: got nothing; expected the number of") !=
+        std::string::npos);
+  config["num_key_value_heads"] = 2;
+  config["architectures"] = {"GitForCausalLM"};
+  CHECK(complaint(folder, config).find("model_type: got \"git\"") != std::string::npos);
+}
+
 TEST_CASE("only the language model of a model with images counts, and a note says what is left out") {
   const Folder folder;
   Json config = with_images();
