@@ -192,7 +192,8 @@ void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed
   const auto common = static_cast<double>(std::gcd(std::llround(sites), std::llround(overlap)));
   double sets = overlap / common;
   const double experts = fixed.moe_layers * fixed.experts;
-  if (overlap > 1.0 && leaves_remainder(experts * common, sites)) {  // some sets have one expert more, or none
+  if (overlap > 1.0 &&
+      leaves_remainder(experts * common, sites)) {  // some sets have one expert more, or none
     sets *= std::min(1.0, experts * common / sites);
     summary.approximate = true;
   }

@@ -144,3 +144,25 @@ TEST_CASE("unequally many experts: simulated = closed form, for each number of o
     }
   }
 }
+
+TEST_CASE("sites that skip unequally many tokens: simulated = closed form, and the slowest decides") {
+  costmodel::Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  scenario.strategy.skip_token = true;
+  scenario.compute = costmodel::AssumedDevice{1e11, 0.4};
+  const double before_s = tests::simulated(scenario).wall_clock_s;
+  const auto layers = static_cast<int>(scenario.model.layers),
+             experts = static_cast<int>(scenario.model.experts);
+  costmodel::RoutingCounts& counts = scenario.strategy.routing_counts;
+  counts = costmodel::make_routing_counts(layers, experts, 4);
+  for (int layer = 0; layer < layers; ++layer) {
+    for (int expert = 0; expert < experts; ++expert) {
+      for (int site = 0; site < 4; ++site)  // those of its own block more often, at the first site
+        counts.at(layer, expert, site) = site == 0 && expert < experts / 2 ? 300 : 100;
+    }
+  }
+  check_each_site(scenario);
+  const costmodel::RunReport report = tests::simulated(scenario);
+  CHECK(report.wall_clock_s > 1.01 * before_s);
+  CHECK(report.sites[0].compute_s > report.sites[1].compute_s);
+  CHECK(report.sites[1].idle_s > report.sites[0].idle_s);
+}
