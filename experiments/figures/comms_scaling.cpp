@@ -6,6 +6,7 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 #include "experiments/figures/figure.hpp"
 
@@ -30,7 +31,7 @@ Figure comms_scaling(Assumptions& assume) {
     scenario.strategy.method = costmodel::find_method(series.method);
     scenario.strategy.expert_overlap = series.overlap;
     scenario.strategy.skip_token = assume.flag("skip_token", false);
-    const double bytes = costmodel::summarise(scenario).sent.total();
+    const double bytes = paper_bytes(costmodel::summarise(scenario), costmodel::axes_of(scenario)).total();
     const std::int64_t local_steps = scenario.strategy.local_steps;
     const std::int64_t batch_tokens = scenario.workload.global_batch_sequences * shape.sequence_length;
     const std::int64_t steps = assume.count("steps", kTrainingSteps, 1'000'000);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "costmodel/methods/all.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/units.hpp"
@@ -116,5 +118,12 @@ costmodel::Scenario paper_scenario(Assumptions& assume, const costmodel::ModelSh
 }
 
 double gbit_per_s(double rate) { return scenario::bits_to_bytes(rate * 1e9); }
+
+costmodel::SentBytes paper_bytes(const costmodel::PlanSummary& summary, const costmodel::Axes& axes) {
+  costmodel::SentBytes sent = summary.sent;
+  const double migrations = std::floor((summary.rounds - 1) / axes.reshuffle_rounds);
+  if (migrations > 0) sent.migration *= summary.rounds / migrations / axes.reshuffle_rounds;
+  return sent;
+}
 
 }  // namespace fomoe::figures

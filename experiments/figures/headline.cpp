@@ -23,8 +23,8 @@ double bytes(Assumptions& assume, const costmodel::ModelShape& shape, int sites,
   scenario.strategy.placement = random ? costmodel::PlacementKind::random : costmodel::PlacementKind::fixed;
   costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   if (!norms) fixed.dense_elements -= static_cast<double>(costmodel::count_parameters(shape).norm);
-  return costmodel::summarise(*costmodel::find_method("fomoe"), costmodel::axes_of(scenario), fixed)
-      .sent.total();
+  const costmodel::Axes axes = costmodel::axes_of(scenario);
+  return paper_bytes(costmodel::summarise(*costmodel::find_method("fomoe"), axes, fixed), axes).total();
 }
 
 struct Candidate {

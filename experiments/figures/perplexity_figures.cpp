@@ -5,6 +5,7 @@
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/model/flops.hpp"
+#include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/files/quality_csv.hpp"
 
@@ -38,7 +39,7 @@ Trained paper_runs(Assumptions& assume, PaperRows which) {
     TrainedRuns runs;
     runs.losses = runs.site_losses = {std::log(row.perplexity)};
     runs.evenness = {0};  // not printed
-    runs.bytes_per_site = summary.sent.total() * summary.rounds;
+    runs.bytes_per_site = paper_bytes(summary, costmodel::axes_of(scenario)).total() * summary.rounds;
     runs.flops = static_cast<double>(scenario.workload.tokens) *
                  costmodel::flops_per_token(shape, costmodel::expert_shares(scenario).of_layer(0),
                                             /*skip_token=*/false, costmodel::FlopsAccounting::paper)

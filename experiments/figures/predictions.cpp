@@ -45,7 +45,8 @@ void prediction_1(Figure& figure, Assumptions& assume) {
   for (int overlap = 1; overlap <= sites; ++overlap) {
     costmodel::Scenario scenario = paper_scenario(assume, shape, sites);
     scenario.strategy.expert_overlap = overlap;
-    const double volume = costmodel::summarise(scenario).sent.migration;  // T = 1: bytes of each reshuffle
+    // T = 1: bytes of each reshuffle
+    const double volume = paper_bytes(costmodel::summarise(scenario), costmodel::axes_of(scenario)).migration;
     const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
     const double held_bytes =
         fixed.expert_elements * costmodel::axes_of(scenario).bytes_per_element * overlap / sites;

@@ -135,7 +135,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
         "deviation of %.2g nats\n",
         loss, std::exp(loss), static_cast<long long>(data.batches.validation_sequences()),
         losses.standard_deviation);
-    if (data.synthetic()) std::printf("%s\n", data.description().c_str());
+    if (data.path.empty()) std::printf("%s\n", data.description().c_str());
   }
   return 0;
 }

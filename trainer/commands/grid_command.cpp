@@ -21,6 +21,7 @@
 #include "trainer/grid/grid_processes.hpp"
 #include "trainer/grid/grid_tables.hpp"
 #include "trainer/run/agreement.hpp"
+#include "trainer/run/run_data.hpp"
 
 namespace fomoe::trainer {
 
@@ -184,7 +185,7 @@ class GridCommand {
     if (unfinished > 0)
       std::cerr << unfinished << " runs are being made by another process, and are not in the tables yet\n";
     if (std::any_of(results_.begin(), results_.end(),
-                    [](const auto& result) { return result && synthetic(*result); }))
+                    [](const auto& result) { return result && is_synthetic(result->data); }))
       std::cerr
           << "runs were trained on synthetic data, because the scenario names no trainer.data; their losses "
              "say nothing about a text\n";

@@ -15,6 +15,7 @@
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/parse_number.hpp"
 #include "platforms/support/whole_file.hpp"
+#include "trainer/run/run_data.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -196,8 +197,6 @@ std::optional<GridResult> read_result(const std::string& path) {
   return result;
 }
 
-bool synthetic(const GridResult& result) { return result.data.starts_with("synthetic"); }
-
 std::map<std::string, GridResult> read_rows(const std::string& path) {
   std::map<std::string, GridResult> rows;
   const std::optional<std::string> text = whole_file(path);
@@ -317,7 +316,7 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
       continue;
     }
     no_text = no_text || std::any_of(group.results.begin(), group.results.end(),
-                                     [](const GridResult* result) { return synthetic(*result); });
+                                     [](const GridResult* result) { return is_synthetic(result->data); });
     const costmodel::Spread perplexity = spread(group, kResults[0].value);
     Cells cells = key;
     append(cells, {text_of(perplexity.mean),

@@ -31,9 +31,6 @@ std::optional<GridResult> read_result(const std::string& path);
 /// FileError if the file is another one.
 std::map<std::string, GridResult> read_rows(const std::string& path);
 
-/// Whether the run trained on synthetic tokens.
-bool synthetic(const GridResult& result);
-
 /// The results in the order of the grid's runs; empty where a run is not finished.
 using GridResults = std::vector<std::optional<GridResult>>;
 

@@ -10,6 +10,7 @@
 #include "experiments/json/json.hpp"
 #include "experiments/text/human.hpp"
 #include "trainer/record/interval_stream.hpp"
+#include "trainer/run/run_data.hpp"
 
 namespace fomoe::trainer {
 
@@ -216,8 +217,8 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
     costmodel::Quality quality;
     quality.known = true;
     const std::string sequences = "measured: " + std::to_string(context.validation_sequences) +
-                                  (context.synthetic ? " validation sequences of synthetic data, "
-                                                     : " validation sequences, "),
+                                  (is_synthetic(context.data) ? " validation sequences of synthetic data, "
+                                                              : " validation sequences, "),
                       sites = std::to_string(validated) + " sites";
     const double mean = std::exp(loss / validated);
     if (whole_loss >= 0) {
@@ -239,7 +240,7 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
       {"memory", Origin::measured, "peak memory of the process that trained the site"}};
   if (!context.data.empty())
     provenance.push_back(
-        {"training data", context.synthetic ? Origin::assumed : Origin::measured, context.data});
+        {"training data", is_synthetic(context.data) ? Origin::assumed : Origin::measured, context.data});
   if (context.paced) {
     for (Provenance origin : context.pace) {
       origin.what = "paced " + origin.what;

@@ -48,7 +48,6 @@ struct ReportContext {
   std::vector<Provenance> pace;  // provenance of the step times that paced operations slept
   std::int64_t validation_sequences = 0;
   std::string data;          // what was trained on, in words (run_data.hpp)
-  bool synthetic = false;    // it is no text, so that losses say nothing about one
   std::string device;        // name of the device, for provenance
   std::string absent;        // names of sites without which the run went on; empty: none
   double trained_share = 1;  // share of the sequences that the other sites have

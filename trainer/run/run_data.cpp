@@ -52,7 +52,7 @@ RunData::RunData(const costmodel::Scenario& scenario, const scenario::TrainerSet
       batches(dealt(scenario, settings, plan, corpus, validation_corpus)) {}
 
 std::string RunData::description() const {
-  if (synthetic()) {
+  if (path.empty()) {
     char loss[32];
     std::snprintf(loss, sizeof loss, "%.3f", Corpus::synthetic_loss(vocabulary));
     return std::string(

@@ -10,6 +10,9 @@
 
 namespace fomoe::trainer {
 
+/// Whether a RunData::description() is that of synthetic tokens, which are no text.
+inline bool is_synthetic(const std::string& description) { return description.starts_with("synthetic"); }
+
 /// Opens the files without reading them, and deals the sequences to the sites of the plan. Throws FileError
 /// and UsageError.
 struct RunData {
@@ -21,7 +24,6 @@ struct RunData {
   /// What is trained on, in words: "corpus/train, 5,123,456 tokens" with the last two names of the path, or
   /// "synthetic: …" if the scenario names no data.
   [[nodiscard]] std::string description() const;
-  [[nodiscard]] bool synthetic() const { return path.empty(); }
 
   std::string path;  // trainer.data; empty: synthetic tokens
   std::int64_t vocabulary = 0;

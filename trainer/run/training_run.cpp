@@ -43,7 +43,6 @@ namespace fomoe::trainer {
 
 namespace {
 
-/// Validation of one model.
 struct Validation {
   double loss = -1;  // negative: not validated here
   std::vector<RouterFigures> routers;
@@ -83,9 +82,8 @@ class Run {
     if (!request.checkpoints.empty()) resume();
     if (first_round_ > 0 && scenario_.strategy.method->averages_everything) compare_weights("resume with");
     if (speaks() && !options_.kernel_by_kernel.empty())
-      out_ << "each kernel is launched by the host, which takes longer: " << options_.kernel_by_kernel
-           << '\n';
-    if (speaks() && !request.paced && data_.synthetic()) out_ << data_.description() << '\n';
+      out_ << "the host launches each kernel, which takes longer: " << options_.kernel_by_kernel << '\n';
+    if (speaks() && !request.paced && data_.path.empty()) out_ << data_.description() << '\n';
     if (speaks() && !absent_.none())
       out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
     stream_.emplace(*executor_, rendezvous_ ? &*rendezvous_ : nullptr, plan_, first_round_, leads_site());
@@ -345,7 +343,6 @@ class Run {
     if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
     context.validation_sequences = data_.batches.validation_sequences();
     if (!request_.paced) context.data = data_.description();
-    context.synthetic = !request_.paced && data_.synthetic();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
     TrainingResult result;
     result.report = measured_report(scenario_, plan_, all, intervals, context);

@@ -198,10 +198,10 @@ TEST_CASE("mistakes of `fomoe solve`") {
       "you mean platform.bandwidth?");
   refused(
       solve + " --for platform.bandwidth --target speed=3",
-      "fomoe: --target: got \"speed=3\"; expected compute_utilization, wall_clock, cost, energy or "
-      "tokens_per_s; "
+      "fomoe: --target: got \"speed=3\"; expected compute_utilization, wall_clock, cost, energy, "
+      "tokens_per_s or loss; "
       "for example --target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target "
-      "energy=800 or --target tokens_per_s=1e6");
+      "energy=800, --target tokens_per_s=1e6 or --target loss=2%");
   refused(solve + " --for platform.bandwidth --target cost=3",
           "fomoe: --target: got cost, and the scenario has no prices; expected [prices]; for example --set "
           "prices.gpu_hour=2.50USD");
