@@ -56,7 +56,7 @@ set_source_files_properties(main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 add_dependencies(test_trainer fomoe-train)
 
 add_test(NAME trainer COMMAND test_trainer --test-suite-exclude=slow)
-set_tests_properties(trainer PROPERTIES LABELS trainer TIMEOUT 300)
+set_tests_properties(trainer PROPERTIES LABELS trainer TIMEOUT 300 COST 200)
 # Tokenizes local texts, with Python's standard library alone, and trains on them.
 add_test(NAME tokenize-corpus COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/trainer/data/tokenize_corpus_test.py)
 set_tests_properties(tokenize-corpus PROPERTIES LABELS trainer TIMEOUT 120 ENVIRONMENT "FOMOE_TRAIN=$<TARGET_FILE:fomoe-train>")
@@ -69,7 +69,11 @@ target_link_libraries(test_live PRIVATE nlohmann_json::nlohmann_json fomoe_warni
 target_include_directories(test_live PRIVATE ${PROJECT_SOURCE_DIR} /usr/include/doctest)
 target_compile_definitions(test_live PRIVATE FOMOE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FOMOE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 add_dependencies(test_live fomoe-train fomoe)
-add_test(NAME live COMMAND test_live)
+# Long trainings that nothing disturbs, whose end does not depend on when something happens: they may run beside other tests.
+set(UNDISTURBED "every core method learns*,processes and one in turn*,each site sends*,a sharded state*,two processes a site train*,with several threads*,two grids share*")
+add_test(NAME live-undisturbed COMMAND test_live "--test-case=${UNDISTURBED}")
+set_tests_properties(live-undisturbed PROPERTIES LABELS live TIMEOUT 1200 COST 220)
+add_test(NAME live COMMAND test_live "--test-case-exclude=${UNDISTURBED}")
 set_tests_properties(live PROPERTIES LABELS live TIMEOUT 1200 RUN_SERIAL TRUE)
 # Runs the job scripts of experiments/slurm on a Slurm cluster of this machine alone; skipped if Slurm is not
 # installed.

@@ -174,7 +174,7 @@ TEST_CASE("fomoe: 8 experts at three sites by hand, two owners each") {
   for (int site = 0; site < 3; ++site) {
     const double held = site < 2 ? 11 : 10;
     const SiteReport& row = report.sites[static_cast<std::size_t>(site)];
-    CHECK(row.bytes_sent == doctest::Approx(12 * (dense + held * bytes)).epsilon(1e-14));
+    CHECK(row.bytes_sent == doctest::Approx(1200 * (dense + held * bytes)).epsilon(1e-14));
     CHECK(row.bytes_received == doctest::Approx(row.bytes_sent).epsilon(1e-14));
     CHECK(row.memory_bytes ==
           26.0 * static_cast<double>(counts.dense() + static_cast<std::int64_t>(held) * one));
