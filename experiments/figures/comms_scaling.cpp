@@ -5,8 +5,8 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/methods/all.hpp"
-#include "costmodel/plan/method.hpp"
 #include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 #include "experiments/figures/figure.hpp"
 
