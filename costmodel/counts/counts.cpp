@@ -37,6 +37,7 @@ Counts counts_of(const Scenario& scenario) {
   const ExpertShares shares = expert_shares(scenario);
   const std::vector<double> local_shares = local_token_shares(scenario.strategy, shares);
   counts.alike = !steps_differ(scenario) && !shares.differ() && local_shares.empty();
+  counts.flops_per_token = flops_per_token(scenario).total();
   const bool one_site = counts.method->one_site;
   const double training = one_site ? 1.0 : counts.axes.sites;
   counts.mean_sequences = counts.axes.global_batch_sequences / training;
@@ -55,10 +56,6 @@ Counts counts_of(const Scenario& scenario) {
     site.load = site_load(at, index, site.model, counts.fixed, counts.axes);
     if (!local_shares.empty()) site.load.executed_experts = executed_experts(site.model, site.used_experts);
     site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
-    const double tokens = counts.alike ? 1.0
-                                       : static_cast<double>(local_batch_sequences(scenario, index)) /
-                                             counts.axes.global_batch_sequences;
-    counts.flops_per_token += tokens * site.flops_per_token.total();
     divide_batch(scenario, index, counts.alike, counts.mean_sequences, site);
     if (site.share_of_training == 0) continue;
     site.need_of_gpu = need_of(site.model, site.load, memory_per_gpu(site.model, site.load));

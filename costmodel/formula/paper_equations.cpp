@@ -1,11 +1,12 @@
 #include "costmodel/formula/paper_equations.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/model/flops.hpp"
-#include "costmodel/plan/plan_summary.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel::paper {
@@ -89,6 +90,15 @@ double largest_local_batch(double memory_bytes, double dense_parameters, double 
 double throughput(const Symbols& s, double B_l) {
   const double step_s = s.F_token * B_l / (s.MFU * s.Phi_peak);
   return s.M * s.K * B_l / (s.K * step_s + (1 - s.alpha) * t_comm(s));
+}
+
+SentBytes sent_without_end(const Method& method, Axes axes, const Fixed& fixed) {
+  axes.tokens *= axes.reshuffle_rounds + 1;  // long enough for experts to move
+  const PlanSummary run = summarise(method, axes, fixed);
+  const auto rounds = std::llround(run.rounds), period = std::llround(axes.reshuffle_rounds);
+  SentBytes sent = run.sent;
+  sent.migration *= run.rounds / static_cast<double>(migrations_of(rounds, period) * period);
+  return sent;
 }
 
 }  // namespace fomoe::costmodel::paper

@@ -5,6 +5,8 @@
 // shows.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/report/run_report.hpp"
 
 namespace fomoe::costmodel::paper {
@@ -84,5 +86,11 @@ double largest_local_batch(double memory_bytes, double dense_parameters, double 
 double throughput(const Symbols& s, double B_l);
 
 // NOLINTEND(readability-identifier-naming)
+
+// --- The plan of a method, as the equations count it
+
+/// Bytes that a site sends per round if no round is the last: experts then move after every T-th round, so
+/// that γ = 1/T. A run that ends moves none after its last round.
+SentBytes sent_without_end(const Method& method, Axes axes, const Fixed& fixed);
 
 }  // namespace fomoe::costmodel::paper

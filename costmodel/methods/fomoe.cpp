@@ -247,8 +247,9 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   const double fewest_held = most_held > held_share ? most_held - 1.0 / all_experts : held_share;
   const double most_missing_bytes =
       std::max(missing_bytes_of(axes, fixed, most_held), missing_bytes_of(axes, fixed, fewest_held));
-  const double migrations_per_round =
-      random ? std::floor((summary.rounds - 1.0) / axes.reshuffle_rounds) / summary.rounds : 0.0;
+  const std::int64_t migrations =
+      migrations_of(std::llround(summary.rounds), std::llround(axes.reshuffle_rounds));
+  const double migrations_per_round = random ? static_cast<double>(migrations) / summary.rounds : 0.0;
   summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
   summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
   summary.sent.migration = migrations_per_round * missing_bytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/paper_equations.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
@@ -31,7 +32,10 @@ Figure comms_scaling(Assumptions& assume) {
     scenario.strategy.method = costmodel::find_method(series.method);
     scenario.strategy.expert_overlap = series.overlap;
     scenario.strategy.skip_token = assume.flag("skip_token", false);
-    const double bytes = paper_bytes(costmodel::summarise(scenario), costmodel::axes_of(scenario)).total();
+    const double bytes =
+        costmodel::paper::sent_without_end(*scenario.strategy.method, costmodel::axes_of(scenario),
+                                           costmodel::fixed_of(scenario))
+            .total();
     const std::int64_t local_steps = scenario.strategy.local_steps;
     const std::int64_t batch_tokens = scenario.workload.global_batch_sequences * shape.sequence_length;
     const std::int64_t steps = assume.count("steps", kTrainingSteps, 1'000'000);

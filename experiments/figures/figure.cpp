@@ -119,11 +119,4 @@ costmodel::Scenario paper_scenario(Assumptions& assume, const costmodel::ModelSh
 
 double gbit_per_s(double rate) { return scenario::bits_to_bytes(rate * 1e9); }
 
-costmodel::SentBytes paper_bytes(const costmodel::PlanSummary& summary, const costmodel::Axes& axes) {
-  costmodel::SentBytes sent = summary.sent;
-  const double migrations = std::floor((summary.rounds - 1) / axes.reshuffle_rounds);
-  if (migrations > 0) sent.migration *= summary.rounds / migrations / axes.reshuffle_rounds;
-  return sent;
-}
-
 }  // namespace fomoe::figures

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
-#include "costmodel/plan/plan_summary.hpp"
 #include "experiments/figures/assumptions.hpp"
 #include "experiments/results/json_values.hpp"
 
@@ -65,10 +64,6 @@ costmodel::ModelShape family_member(Assumptions& assume, std::int64_t d_model, s
 /// batch, K, the redraws, the format and the collective are assumptions. Transfers do not overlap with
 /// compute, as in the paper's equations.
 costmodel::Scenario paper_scenario(Assumptions& assume, const costmodel::ModelShape& shape, int sites);
-
-/// Bytes that a site sends per round by the paper's equations: experts move after every T-th round, and no
-/// round is the last.
-costmodel::SentBytes paper_bytes(const costmodel::PlanSummary& summary, const costmodel::Axes& axes);
 
 inline constexpr std::int64_t kTrainingSteps = 640;
 inline constexpr double kH100MemoryBytes = 80e9;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "costmodel/formula/paper_equations.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
@@ -24,7 +25,7 @@ double bytes(Assumptions& assume, const costmodel::ModelShape& shape, int sites,
   costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   if (!norms) fixed.dense_elements -= static_cast<double>(costmodel::count_parameters(shape).norm);
   const costmodel::Axes axes = costmodel::axes_of(scenario);
-  return paper_bytes(costmodel::summarise(*costmodel::find_method("fomoe"), axes, fixed), axes).total();
+  return costmodel::paper::sent_without_end(*costmodel::find_method("fomoe"), axes, fixed).total();
 }
 
 struct Candidate {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/paper_equations.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
@@ -39,7 +40,11 @@ Trained paper_runs(Assumptions& assume, PaperRows which) {
     TrainedRuns runs;
     runs.losses = runs.site_losses = {std::log(row.perplexity)};
     runs.evenness = {0};  // not printed
-    runs.bytes_per_site = paper_bytes(summary, costmodel::axes_of(scenario)).total() * summary.rounds;
+    runs.bytes_per_site =
+        costmodel::paper::sent_without_end(*scenario.strategy.method, costmodel::axes_of(scenario),
+                                           costmodel::fixed_of(scenario))
+            .total() *
+        summary.rounds;
     runs.flops = static_cast<double>(scenario.workload.tokens) *
                  costmodel::flops_per_token(shape, costmodel::expert_shares(scenario).of_layer(0),
                                             /*skip_token=*/false, costmodel::FlopsAccounting::paper)

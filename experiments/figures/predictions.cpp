@@ -8,6 +8,7 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/memory_throughput.hpp"
+#include "costmodel/formula/paper_equations.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/placement.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -46,7 +47,10 @@ void prediction_1(Figure& figure, Assumptions& assume) {
     costmodel::Scenario scenario = paper_scenario(assume, shape, sites);
     scenario.strategy.expert_overlap = overlap;
     // T = 1: bytes of each reshuffle
-    const double volume = paper_bytes(costmodel::summarise(scenario), costmodel::axes_of(scenario)).migration;
+    const double volume =
+        costmodel::paper::sent_without_end(*scenario.strategy.method, costmodel::axes_of(scenario),
+                                           costmodel::fixed_of(scenario))
+            .migration;
     const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
     const double held_bytes =
         fixed.expert_elements * costmodel::axes_of(scenario).bytes_per_element * overlap / sites;

@@ -378,39 +378,3 @@ TEST_CASE("solve judges a deadline by the median run with failures") {
   CHECK(rarely.out.starts_with("Wall clocks and costs are those of the median run with failures.\n"));
   CHECK(often.out != rarely.out);
 }
-
-TEST_CASE("solve: the largest K within a loss, by published runs, which are asked without [quality]") {
-  const std::string scenario =
-      kTwoSites +
-      " --set model.dense_parameters=1e9 --set model.sequence_length=2048 --set workload.tokens=20e9 --set "
-      "strategy.method=diloco --set platform.sites=4 --unset strategy.expert_overlap";
-  const json answer =
-      json_of("fomoe solve " + scenario + " --for strategy.local_steps --target loss=1.5%")["answers"][0];
-  CHECK(answer["answer"] == "largest");
-  CHECK(answer["target_value"] == 1.5);
-  const auto loss_at = [&](const std::string& steps) {
-    const json run =
-        json_of("fomoe simulate " + scenario +
-                " --engine closed-form --set quality.model=published --set strategy.local_steps=" + steps);
-    return run["quality"]["loss"]["points"].get<double>();
-  };
-  const auto most = static_cast<int>(answer["value"].get<double>());
-  CHECK(loss_at(std::to_string(most)) <= 1.5);
-  CHECK(loss_at(std::to_string(most + 1)) > 1.5);
-  CHECK(answer["reached"].get<double>() == doctest::Approx(loss_at(std::to_string(most))).epsilon(1e-12));
-}
-
-TEST_CASE("solve: a loss that published runs do not cover has a reason") {
-  refused("fomoe solve " + kTwoSites + " --for strategy.local_steps --target loss=2",
-          "fomoe: --target: got \"loss=2\"; expected a percentage above 0 and of at most 100: the loss above "
-          "that of "
-          "data-parallel training; for example --target compute_utilization=0.95, --target wall_clock=3d, "
-          "--target cost=5000, --target energy=800, --target tokens_per_s=1e6 or --target loss=2%");
-  const Ran ran =
-      run_in(source_dir(), "fomoe solve " + kTwoSites +
-                               " --set strategy.expert_overlap=1 --for strategy.local_steps --target "
-                               "loss=2%");
-  CHECK(ran.exit_status == 2);
-  CHECK_MESSAGE(ran.err.find("loss is unknown: ") != std::string::npos, ran.err);
-  CHECK_MESSAGE(ran.err.find("1 of 2 sites hold an expert") != std::string::npos, ran.err);
-}
