@@ -98,7 +98,7 @@ peer() {  # MODEL FILE OPTION…: takes a profile with the Python twin
 # most important stages come first: the tests, whether steps can be recorded, the profiles that plans are made with, trainings of
 # sites on this GPU, a step beside that of torch.compile, then what no card has shown yet. The limits add up to more than the
 # budget, since few stages reach theirs.
-stages=(tests:60 graph:30 medium:60 small:30 shared4:40 shared2:40 trainings:200 whole:60 large:60 xl:60 xxl:60 compiled:150
+stages=(tests:60 graph:30 medium:60 small:30 shared4:40 shared2:40 trainings:200 whole:60 large:60 xl:60 xxl:90 compiled:150
         skip_peer:60 kernel_times:60 skip:40 composition:60 sanitizer:200 kernels:90 eager:40 rates:30 library:30 compiled16:200)
 run_tests() {
   "$bin/test_gpu"
