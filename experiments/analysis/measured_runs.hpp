@@ -28,5 +28,8 @@ std::vector<std::string> network_overrides(const boost::program_options::variabl
 /// Simulates every round of the scenario, because the first rounds differ from later ones and matter in short
 /// runs.
 costmodel::RunReport predict(const costmodel::Scenario& scenario);
+/// The same for a run. If the measured bytes are those of a run whose experts moved after its last round too,
+/// as they did until commit bc93ead574, so do those of the prediction.
+costmodel::RunReport predict(const ReadRun& run);
 
 }  // namespace fomoe::commands

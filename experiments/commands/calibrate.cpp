@@ -48,7 +48,7 @@ Data read_data(const std::vector<std::string>& paths, const std::vector<std::str
   }
   for (ReadRun& run : read_runs(reports, overrides)) {
     const double seconds = run.measured.report.round.communication_s;
-    const costmodel::RunReport predicted = predict(run.scenario);
+    const costmodel::RunReport predicted = predict(run);
     const bool overlapped =
         costmodel::bound_of(predicted, run.measured.report) == costmodel::Bound::overlapped;
     if (seconds <= 0 || overlapped) {

@@ -116,7 +116,7 @@ void run_validate(const Arguments& arguments) {
   std::vector<ValidatedRun> validated;
   Progress progress(runs.size());
   for (const ReadRun& run : runs) {
-    const costmodel::RunReport predicted = predict(run.scenario);
+    const costmodel::RunReport predicted = predict(run);
     const costmodel::RunReport& measured = run.measured.report;
     validated.push_back({run.measured, run.scenario, predicted,
                          run.measured.record.in_turn ? costmodel::errors_in_turn(predicted, measured)

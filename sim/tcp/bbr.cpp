@@ -51,6 +51,8 @@ class Bbr : public CongestionWindow {
 
   [[nodiscard]] double pace_bytes_per_s(double /*smoothed_s*/) const override { return pace_; }
   [[nodiscard]] bool paces() const override { return true; }
+  // Four segments in flight would make it forget the rate of the path (bbr_update_min_rtt()).
+  [[nodiscard]] bool ignores_rates() const override { return mode_ == Mode::probe_round_trip; }
   [[nodiscard]] double buffered_windows() const override { return 3; }  // bbr_sndbuf_expand()
 
  private:

@@ -45,6 +45,9 @@ class CongestionWindow {
   /// The connection sends again after `idle_s` without bytes in flight. `timeout_s` is its retransmission
   /// time-out.
   virtual void sends_again(double now_s, double idle_s, double timeout_s, bool sender_limited) = 0;
+  /// Whether the rate at which bytes sent now are delivered says nothing of the path, as if the sender had
+  /// too little to send.
+  [[nodiscard]] virtual bool ignores_rates() const { return false; }
   /// Bytes per second. `smoothed_s` is the smoothed round trip.
   [[nodiscard]] virtual double pace_bytes_per_s(double smoothed_s) const = 0;
   /// Whether bursts leave at the pace, or at once.

@@ -171,6 +171,7 @@ void Connection::acknowledge(double now_s, const Burst& burst) {
   ack.smoothed_s = smoothed_s_;
   ack.least_s = least_s_;
   control_->acknowledged(ack);
+  if (control_->ignores_rates()) sender_limited_until_ = std::max(1.0, acknowledged_ + in_flight());
   expand_buffer();
   write(now_s);
 }

@@ -112,6 +112,19 @@ TEST_CASE("a full queue in a router: CUBIC and BBR keep the link busy, and no by
   }
 }
 
+TEST_CASE("BBR measures the round trip for 0.2 s in every 10 s, and knows the rate of the path afterwards") {
+  // Cardwell et al. 2016: at most 2 % of the time. 0.2 s are 20 round trips here, and rates are forgotten
+  // after 10; each time, the pipe drains and fills again, which takes fewer than ten round trips.
+  const sim::Options options = linux_options(CongestionControl::bbr);
+  const auto time_s = [&](double bytes) { return one_message_s(bytes, 1e8, 0.005, options); };
+  const double usual_s = time_s(800e6) - time_s(700e6);  // of 100 MB
+  const double before_s = time_s(900e6), after_s = time_s(1900e6), twice_s = time_s(2900e6);
+  for (const double more_s : {after_s - before_s, twice_s - after_s}) {
+    CHECK(more_s - 10 * usual_s > 0.15);
+    CHECK(more_s - 10 * usual_s < 0.2 + 10 * 0.01);
+  }
+}
+
 TEST_CASE("in a router's queue, acknowledgements wait behind the data of the other direction") {
   // Both sites send 1 MB at once. In slow start each waits for acknowledgements, which the other's data
   // delay.
