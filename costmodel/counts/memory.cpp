@@ -82,14 +82,27 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model
     const MemoryBytes memory = memory_per_gpu(model, load, static_cast<double>(sequences));
     return need_of(model, load, memory).needed <= model.gpus.gpu_memory_bytes;
   };
-  std::int64_t fitting = 0, too_many = 1;
-  while (too_many < kMaxSequences && fits(too_many)) {
-    fitting = too_many;
-    too_many *= 2;
-  }
-  while (too_many - fitting > 1) {
-    const std::int64_t middle = fitting + (too_many - fitting) / 2;
-    (fits(middle) ? fitting : too_many) = middle;
+  // Memory grows with the micro-batch, but where one more sequence divides the logits into more chunks: then
+  // it falls, and grows from there.
+  const auto grown_from = [&](std::int64_t fitting) {
+    std::int64_t step = 1;
+    while (fitting + step < kMaxSequences && fits(fitting + step)) {
+      fitting += step;
+      step *= 2;
+    }
+    for (; step > 0; step /= 2)
+      if (fitting + step < kMaxSequences && fits(fitting + step)) fitting += step;
+    return fitting;
+  };
+  const double tokens = model.sequence_length / static_cast<double>(model.gpus.context_parallel);
+  std::int64_t fitting = grown_from(0);
+  while (model.logit_bytes_per_token > 0) {
+    const double chunks = logit_chunks(model, static_cast<double>(fitting) * tokens);
+    const auto more = static_cast<std::int64_t>(
+        std::floor(chunks * static_cast<double>(kLogitChunkBytes) / (tokens * model.logit_bytes_per_token)) +
+        1);
+    if (more >= kMaxSequences || !fits(more)) break;
+    fitting = grown_from(more);
   }
   return fitting;
 }
@@ -153,6 +166,7 @@ MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int st
       memory.activations =
           one_pass * activations_beside_gradients(model, tokens, memory.activations, memory.gradients) +
           (1.0 - one_pass) * memory.activations;
+      memory.workspaces = kCublasWorkspaces;
     }
     return memory;
   }

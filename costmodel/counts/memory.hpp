@@ -27,7 +27,8 @@ struct MemoryBytes {
   double gathered_weights = 0;  // ZeRO 3: 2 B per parameter of the layer in computation
   /// Of one micro-batch; 0 if its size is not given. See activations_beside_gradients().
   double activations = 0;
-  // Of other frameworks than fomoe-train; see WorkingBytes.
+  // Of other frameworks than fomoe-train, see WorkingBytes; with step times of fomoe-train in bf16,
+  // workspaces too.
   double at_peak = 0, buffers = 0, workspaces = 0;
   double cached = 0;  // in what the allocator reserves, not in what it has allocated
 
@@ -53,8 +54,7 @@ GpuNeed need_of(const SiteModel& model, const SiteLoad& load, const MemoryBytes&
 /// layer.
 inline double activations_beside_gradients(const SiteModel& model, double tokens, double activations,
                                            double gradients) {
-  const double chunks = tokens * model.logit_bytes_per_token / static_cast<double>(kLogitChunkBytes);
-  const double unembedding = model.table_elements * (chunks > 1 ? 6 : 2);
+  const double unembedding = model.table_elements * (logit_chunks(model, tokens) > 1 ? 6 : 2);
   return std::max(activations + unembedding - gradients, activations / std::max(model.layers, 1.0));
 }
 

@@ -92,6 +92,10 @@ double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int
   return model.one_forward_one_backward ? std::min(all, behind) : all;
 }
 
+double logit_chunks(const SiteModel& model, double tokens) {
+  return std::max(1.0, std::ceil(tokens * model.logit_bytes_per_token / real(kLogitChunkBytes)));
+}
+
 double activation_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
                         int stage) {
   const double tokens = micro_batch_sequences * model.sequence_length / model.gpus.context_parallel;
@@ -109,7 +113,7 @@ double activation_bytes(const SiteModel& model, const SiteLoad& load, double mic
   const double bytes = tokens * (micro_batches_in_flight(model, load, stage) / stages * kept + working) +
                        in_last_stage(model, load, stage) *
                            (tokens * model.outer_norm_bytes_per_token +
-                            std::min(real(kLogitChunkBytes), tokens * model.logit_bytes_per_token));
+                            tokens * model.logit_bytes_per_token / logit_chunks(model, tokens));
   return bytes / static_cast<double>(model.gpus.tensor_parallel);
 }
 

@@ -41,6 +41,9 @@ namespace fomoe::costmodel {
 /// chunk by chunk.
 inline constexpr std::int64_t kLogitChunkBytes = std::int64_t{2} << 30;
 
+/// Chunks of equally many tokens in which the logits of so many tokens are computed.
+double logit_chunks(const SiteModel& model, double tokens);
+
 /// Elements per token that the sparse and heavy layers of compressed attention keep for the backward pass
 /// beside what all layers of attention keep, in all layers together: keys and gates before they are joined,
 /// and the indexer's queries.

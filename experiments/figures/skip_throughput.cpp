@@ -91,7 +91,9 @@ Figure skip_throughput(Assumptions& assume) {
       "one. Its experts have 5 % of the FLOPs, so 1.4 times cannot come from FLOPs alone, but from experts "
       "that take more than their share of the time: in PyTorch, one after the other, they take three "
       "quarters of a step (240 ms on this GPU, against 60 ms with grouped products; "
-      "experiments/measured/h200-2026-11-26/eager).",
+      "experiments/measured/h200-2026-11-26/eager). On an H100, skip-token makes forward and backward pass "
+      "of that PyTorch model 1.8 times as fast with half of the experts ghosts, and 3.3 times with 15 of 16; "
+      "with grouped products, 0.95 and 1.2 times (experiments/measured/h100-2026-11-28/skip_peer).",
       "`fomoe-train profile --skip-token --local-experts …` measures the same on any device, and --set "
       "profile=FILE draws it.",
       "The ghost share is 1 − N_le/N_e: random weights route evenly."};

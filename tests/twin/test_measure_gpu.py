@@ -264,11 +264,11 @@ def test_wrong_options_are_named(wrong, expected, tmp_path):
 
 
 @pytest.mark.parametrize("folder, left_out", [
-    ("h100-unpadded", {"composition/", "compiled/", "whole/", "shared4/", "shared2/"}),
-    ("h200-2026-11-26", {"composition/", "compiled/", "rates/", "sanitizer/"}),
+    ("h100-2026-11-28", {"eager/", "compiled16/", "kernels/", "rates/", "library/", "sanitizer/"}),
+    ("h200-2026-11-26", {"composition/", "compiled/", "rates/", "sanitizer/", "skip_peer/"}),
 ])
 def test_the_committed_measurements_can_be_summarised(folder, left_out):
     lines = summary(ROOT / "experiments/measured" / folder)
     missing = [line for line in lines if "not measured" in line]
-    assert len(lines) > 70
+    assert len(lines) > 40
     assert not [line for line in missing if not any(stage in line for stage in left_out)]

@@ -57,11 +57,11 @@ TEST_CASE("mistakes in JSON have the line of the key") {
 }
 
 TEST_CASE("the report of a measured run stands for its scenario") {
-  const std::string report = source_dir() + "/experiments/measured/h100-unpadded/training/report.json";
+  const std::string report = source_dir() + "/experiments/validation/runs/diloco-four-medium-k8.json";
   const Ran ran = run_in("/", "fomoe simulate " + report + " --set strategy.local_steps=4 --output -");
   CHECK(ran.exit_status == 0);
   const auto answer = nlohmann::json::parse(ran.out);
-  CHECK(answer["scenario"]["model"]["name"] == "medium");
+  CHECK(answer["scenario"]["model"]["name"] == "custom");
   CHECK(answer["scenario"]["strategy"]["local_steps"] == 4);
   const Folder folder;
   write_all(folder / "simulated.json", ran.out);
