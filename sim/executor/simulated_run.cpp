@@ -175,16 +175,37 @@ class Simulation {
   [[nodiscard]] bool windows() const { return simulation_.network.initial_window_bytes.has_value(); }
 
   /// Leaves the windows out if a round has too many bytes for them. Its transfers are then so long that their
-  /// beginnings matter little.
+  /// beginnings matter little: what the windows leave of the links in the long run is found from shorter
+  /// ones.
   void choose_windows() {
     if (!windows()) return;
-    windows_cost_ = windows_cost(run_.plan, usual_rounds_of_run(), platform(), seconds_, simulation_);
-    if (options_.all_rounds || windows_cost_ <= static_cast<double>(options_.most_flows)) return;
-    windows_cost_ = 0;
+    constexpr double kShorter = 0.5;  // of most_flows
+    const Sequence usual = usual_rounds_of_run();
+    windows_cost_ = windows_cost(run_.plan, usual, platform(), seconds_, simulation_);
+    const auto most = static_cast<double>(options_.most_flows);
+    if (options_.all_rounds || windows_cost_ <= most) return;
+    const double share = kShorter * most / windows_cost_;
+    const platforms::Platform with_windows = platform();
+    const Options as_windows = simulation_;
     simulation_.network.initial_window_bytes.reset();
+    windows_cost_ = 0;
+    const bool overlap = std::any_of(run_.plan.classes.begin(), run_.plan.classes.end(),
+                                     [](const auto& kind) { return kind.overlapping; });
     windows_note_ =
-        "the windows of connections are not simulated one by one, because a round has too many bytes: "
-        "connections have what their buffers and losses allow in the long run; --rounds all simulates them";
+        "the windows of connections are not simulated one by one, because a round has too many bytes: ";
+    std::optional<double> rate;
+    if (!overlap && !noise())
+      rate = long_run_rate(run_.plan, usual.rounds.front(), share, with_windows, platform(), seconds_,
+                           as_windows);
+    if (rate) {
+      rate_ = *rate;
+      windows_note_ += "links carry " + std::to_string(std::lround(100 * rate_)) +
+                       " % of what they would without windows, as in the last half of a round with " +
+                       std::to_string(std::max(1L, std::lround(100 * share))) + " % of the bytes";
+    } else {
+      windows_note_ += "connections have what their buffers and losses allow in the long run";
+    }
+    windows_note_ += "; --rounds all simulates them";
   }
 
   /// How often the rounds of these sequences are simulated, for the range of the answer.
@@ -248,8 +269,9 @@ class Simulation {
     costmodel::NetworkModel network = scenario_.network;
     // Connections with windows have what BBR leaves by what it does.
     if (windows()) network.congestion_control = costmodel::CongestionControl::reno;
-    return costmodel::platform_of(
-        run_.plan, costmodel::effective_platform(platforms::with_store_as_site(scenario_.platform), network));
+    const platforms::Platform effective =
+        costmodel::effective_platform(platforms::with_store_as_site(scenario_.platform), network);
+    return costmodel::platform_of(run_.plan, platforms::scaled_bandwidth(effective, rate_));
   }
 
   bool executes_all() {
@@ -349,6 +371,7 @@ class Simulation {
   ComputeSeconds seconds_;
   Options simulation_;
   double windows_cost_ = 0;  // of a round, in flows
+  double rate_ = 1;          // of transfers whose windows are not simulated, see long_run_rate()
   int times_ = 1;            // how often the rounds were simulated
   EndRange range_;
   std::string windows_note_;

@@ -1,6 +1,7 @@
 #include "sim/executor/windows.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -29,7 +30,47 @@ double bursts(double bytes, const platforms::Platform& platform, int from, int t
   return bytes / alike / costmodel::burst_bytes(bytes_per_s / connections, network.segment_bytes);
 }
 
+/// The plan with a share of the elements of each payload.
+costmodel::Plan shortened(const costmodel::Plan& plan, double share) {
+  costmodel::Plan shorter = plan;
+  shorter.round = [round = plan.round, share](std::int64_t index) {
+    costmodel::RoundPlan whole = round(index);
+    for (costmodel::Op& op : whole.ops) {
+      auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+      if (transfer == nullptr) continue;
+      for (costmodel::Exchange& exchange : transfer->exchanges)
+        for (costmodel::Payload& payload : exchange.payloads)
+          payload.elements = std::llround(std::ceil(share * static_cast<double>(payload.elements)));
+    }
+    return whole;
+  };
+  return shorter;
+}
+
 }  // namespace
+
+std::optional<double> long_run_rate(const costmodel::Plan& plan, std::int64_t round, double share,
+                                    const platforms::Platform& with_windows,
+                                    const platforms::Platform& without, const ComputeSeconds& seconds,
+                                    const Options& options) {
+  constexpr double kFewestRoundTrips = 30;  // a window of 10 segments doubles to 64 MB in 12
+  double longest_s = 0;
+  for (int from = 0; from < without.size(); ++from)
+    for (int to = 0; to < without.size(); ++to)
+      if (from != to) longest_s = std::max(longest_s, without.path(from, to).latency_s);
+  Options fluid = options;
+  fluid.network.initial_window_bytes.reset();
+  fluid.on_progress = {};
+  const auto longer_s = [&](const platforms::Platform& platform, const Options& how) {
+    const auto end_s = [&](double of_bytes) {
+      return simulate(shortened(plan, of_bytes), {round}, platform, seconds, how).round_end_s.back();
+    };
+    return end_s(share) - end_s(share / 2);
+  };
+  const double fluid_s = longer_s(without, fluid);
+  if (fluid_s <= kFewestRoundTrips * 2 * longest_s) return std::nullopt;
+  return std::min(1.0, fluid_s / longer_s(with_windows, options));
+}
 
 double windows_cost(const costmodel::Plan& plan, const Sequence& sequence,
                     const platforms::Platform& platform, const ComputeSeconds& seconds,

@@ -43,3 +43,25 @@ TEST_CASE("the rounds of asynchronous methods count their transfers, although si
   CHECK(!leaves_windows_out("async_diloco", 125e6, kMost));
   CHECK(leaves_windows_out("async_diloco", 125e3, kMost));
 }
+
+TEST_CASE("too many bytes for windows: links carry what they carry with windows in a shorter round") {
+  // Three sites send to each other at once behind routers whose queues are short, so that windows overflow
+  // them. The exact answer is that of all windows.
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 3);
+  scenario.strategy.collective = costmodel::Collective::direct;
+  scenario.platform = platforms::uniform(3, 25e6, 25e6, 0.01);
+  scenario.network = costmodel::linux_host();
+  scenario.network.congestion_control = costmodel::CongestionControl::reno;
+  scenario.network.uplink_queue = costmodel::UplinkQueue::router;
+  scenario.network.queue_bdp = 0.3;
+  const auto round_s = [&](std::int64_t most_flows) {
+    const costmodel::RunReport report =
+        sim::simulate_scenario(scenario, {.rounds = 1, .most_flows = most_flows}).report;
+    return report.round.communication_s;
+  };
+  const double exact_s = round_s(10'000'000), shorter_s = round_s(6'000);
+  scenario.network.initial_window_bytes.reset();
+  const double without_s = round_s(6'000);
+  CHECK(without_s < 0.9 * exact_s);
+  CHECK(shorter_s == doctest::Approx(exact_s).epsilon(0.03));
+}
