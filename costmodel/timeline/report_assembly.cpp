@@ -141,8 +141,8 @@ RunReport report_frame(const Scenario& scenario, const Counts& counts, std::int6
   if (report.efficiency && report.efficiency->mfu > kDoubtedMfu)
     report.warnings.push_back(
         "the steps have an MFU of " + short_text(std::round(100 * report.efficiency->mfu)) +
-        " %, more than published trainings reach (20 to 60 %); is the step time that of all "
-        "GPUs of a site with its whole batch?");
+        " %, more than published trainings reach (20 to 60 %): the step time has to be that of "
+        "all GPUs of a site with its whole batch");
   return report;
 }
 

@@ -183,7 +183,14 @@ class Ranks {
 int launch_local(const std::vector<std::string>& arguments, int processes, int threads, bool restart) {
   std::vector<std::string> command = {"fomoe-train", "run"};
   for (std::string& argument : without_local(arguments)) command.push_back(std::move(argument));
-  if (threads == 0) command.push_back("--threads=" + std::to_string(threads_for(processes)));
+  const int cores = threads_for(1), each = threads == 0 ? threads_for(processes) : threads;
+  const bool computes = std::find(arguments.begin(), arguments.end(), "--paced") == arguments.end();
+  if (computes && processes * each > cores)
+    std::cerr << "fomoe-train: warning: this machine's cores (" << cores
+              << ") are fewer than the threads of all " << processes << " processes together ("
+              << processes * each
+              << "), so steps take longer than where each site has a machine of its own\n";
+  if (threads == 0) command.push_back("--threads=" + std::to_string(each));
   return Ranks(std::move(command), processes).wait(restart);
 }
 

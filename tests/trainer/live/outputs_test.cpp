@@ -135,3 +135,17 @@ TEST_CASE("an answer on stdout that cannot be written is an error") {
     CHECK(ended.said.find("fomoe-train: stdout: cannot be written\n") != std::string::npos);
   }
 }
+
+TEST_CASE("more threads than cores are named, but not where nothing is computed") {
+  const Folder folder;  // has no model to start from, so that the run ends at once
+  for (const bool paced : {false, true}) {
+    std::vector<std::string> command = {kTrain,           "run",          kScenario,      "--local",
+                                        "--threads=5000", "--start-from", folder / "none"};
+    if (paced) command.push_back("--paced");
+    const Ended ended = run(with_settings(command, kTwoRounds));
+    CAPTURE(ended.said);
+    CHECK(ended.status == 2);
+    CHECK((ended.said.find("fewer than the threads of all 2 processes together (10000)") !=
+           std::string::npos) == !paced);
+  }
+}
