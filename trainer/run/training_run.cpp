@@ -3,14 +3,12 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <ostream>
 
 #include "costmodel/compose/make_plan.hpp"
-#include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/timeline/round_timeline.hpp"
 #include "experiments/json/json.hpp"
@@ -19,9 +17,9 @@
 #include "platforms/support/input_error.hpp"
 #include "trainer/device/cpu_share.hpp"
 #include "trainer/device/cuda_device.hpp"
-#include "trainer/device/device_info.hpp"
 #include "trainer/execution/checkpoints.hpp"
 #include "trainer/record/interval_stream.hpp"
+#include "trainer/record/upkeep_clock.hpp"
 #include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/measured_report.hpp"
@@ -86,6 +84,7 @@ class Run {
     if (speaks() && !request.paced && data_.path.empty()) out_ << data_.description() << '\n';
     if (speaks() && !absent_.none())
       out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
+    upkeep_.emplace(*executor_);
     stream_.emplace(*executor_, rendezvous_ ? &*rendezvous_ : nullptr, plan_, first_round_, leads_site());
     progress_.emplace(progress, terminal, scenario_, plan_, first_round_,
                       [this] { return stream_->exposed_s(); });
@@ -143,15 +142,14 @@ class Run {
       if (last && rendezvous_ && speaks()) connections_ = seen_connections();  // before others end
       stream_->round(done);
       progress_->round(done);
-      const auto ended = std::chrono::steady_clock::now();
+      upkeep_->round_ended();
       const std::int64_t every = request_.settings.validation_rounds;
       if (last || (every > 0 && done % every == 0)) losses = validate(round);
       const bool stops = stopping_ && !last && stopping_->stops_after(done);
       if (checkpoints_ && (last || stops || done % request_.settings.checkpoint_rounds == 0)) save(done);
       log_.flush();
       if (stops) stopping_->stop(done, plan_.rounds, *checkpoints_);
-      if (!last)  // what follows is not part of the measured time
-        upkeep_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - ended).count();
+      if (!last) upkeep_->begins(done);  // what follows is not part of the measured time
     }
     executor_->finish();
     if (checkpoints_) checkpoints_->wait();
@@ -317,7 +315,7 @@ class Run {
           {node, transport_->traffic(node), validation.loss, routed_[node], validation.routers, norms});
     }
     if (leads_site()) own.whole_validation_loss = losses.of_whole.loss;
-    own.upkeep_s = upkeep_s_;
+    own.upkeep_s = upkeep_->seconds();
     own.intervals = stream_->rest();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
     std::vector<Observation> all = {own};
@@ -332,18 +330,9 @@ class Run {
     for (const Observation& seen : all) intervals.add(seen.intervals);
     if (!request_.routing_counts.empty())
       write_file(request_.routing_counts, routing_csv(scenario_, plan_, all));
-    ReportContext context;
+    ReportContext context = report_context(request_, plan_, absent_, data_, options_);
     context.first_round = first_round_;
     context.steps = steps;
-    context.in_turn = !request_.launch.has_value();
-    context.paced = request_.paced;
-    context.absent = absent_.names(plan_, scenario_.platform);
-    context.trained_share = absent_.trained_share(plan_);
-    if (request_.paced) context.pace = costmodel::OperationSeconds(scenario_, plan_).provenance();
-    if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
-    context.validation_sequences = data_.batches.validation_sequences();
-    if (!request_.paced) context.data = data_.description();
-    context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
     TrainingResult result;
     result.report = measured_report(scenario_, plan_, all, intervals, context);
     result.first_round = first_round_;
@@ -373,13 +362,13 @@ class Run {
   std::optional<Executor> executor_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<IntervalStream> stream_;
+  std::optional<UpkeepClock> upkeep_;
   NormMeans norms_;  // of the last round
   std::optional<TrainingProgress> progress_;
   std::optional<Stopping> stopping_;  // while the rounds of a run with checkpoints run
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
   scenario::SeenConnections connections_;
   std::int64_t first_round_ = 0;
-  double upkeep_s_ = 0;  // validation, checkpoints and logs between rounds
 };
 
 }  // namespace
