@@ -127,7 +127,7 @@ ReportContext report_context(const RunRequest& request, const costmodel::Plan& p
   context.trained_share = absent.trained_share(plan);
   if (request.paced) context.pace = costmodel::OperationSeconds(request.scenario, plan).provenance();
   if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
-  context.validation_sequences = data.batches.validation_sequences();
+  context.validation_sequences = data.batches->validation_sequences();
   if (!request.paced) context.data = data.description();
   context.device = options.device.is_cuda() ? cuda_name() : cpu_name();
   return context;

@@ -69,11 +69,14 @@ class Run {
     // Checked before any process waits for another one.
     check_checkpoints(request, plan_);
     if (!request.settings.initial_weights.empty()) initial_ = read_exported(request.settings.initial_weights);
-    digest_ = determines_weights(request, plan_, options_, data_.corpus, data_.validation_corpus);
+    if (data_.by_site() && !request.launch)
+      data_.deal({{"this process", data_.own_files()}}, {RunData::kNoSite});
+    digest_ = determines_weights(request, plan_, options_, data_.batches ? data_.hash() : "by site",
+                                 data_.validation_corpus);
     if (!initial_.tensors.empty()) digest_.emplace_back("trainer.initial_weights", hash_of(initial_));
     connect();
     options_.ranks = ranks_.get();
-    executor_.emplace(scenario_, plan_, *transport_, data_.batches, options_);
+    executor_.emplace(scenario_, plan_, *transport_, *data_.batches, options_);
     if (!initial_.tensors.empty()) take_parts(initial_);
     if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
     compare_weights("start from");
@@ -129,7 +132,7 @@ class Run {
     if (checkpoints_ && request_.stop_within_s > 0)
       stopping_.emplace(rendezvous_ ? &*rendezvous_ : nullptr, rank(), request_.stop_within_s);
     executor_->zero_clock();
-    history_.begins(first_round_);
+    history_.begins(first_round_, absent_.list(plan_, scenario_.platform));
     reset_peak_memory(options_.device.is_cuda());
     const std::int64_t first_step = steps_done();
     Losses losses;
@@ -167,7 +170,7 @@ class Run {
   void save(std::int64_t done) {
     executor_->open_shards();
     if (leads_site()) checkpoints_->save(*executor_, done);
-    history_.saved();
+    history_.saved(upkeep_->until_now_s());
     executor_->close_shards();
     if (leads_site() && done < plan_.rounds && drops()) let_sites_join();
   }
@@ -212,6 +215,10 @@ class Run {
       absent_ = AbsentSites(plan_, rendezvous_->members());
       absent_.leave_out_of(plan_);
     }
+    if (data_.by_site()) {
+      data_.deal_among(*rendezvous_, process_names(scenario_, counts), counts, request_.checkpoints);
+      set_data(digest_, data_.hash());
+    }
     SiteLinks links =
         rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, site_names(scenario_),
                            site_place(request_.launch->rank, counts), scenario_.network.streams);
@@ -252,6 +259,7 @@ class Run {
   // Resumes from the last round for which every process has all its files, complete and of this run.
   void resume() {
     checkpoints_.emplace(request_.checkpoints, digest_, absent_.nodes());
+    data_.keep_list(request_.checkpoints);
     if (!request_.resume && !drops()) return;  // a site that comes back may have lost its disk
     std::vector<std::string> reasons;
     const std::string own = resumable(*checkpoints_, executor_->hosted(), plan_, reasons);
@@ -274,7 +282,7 @@ class Run {
 
   Losses validate(std::int64_t round) {
     Losses losses;
-    if (data_.batches.validation_sequences() == 0 || request_.paced) return losses;
+    if (data_.batches->validation_sequences() == 0 || request_.paced) return losses;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const costmodel::Node& of = plan_.nodes[static_cast<std::size_t>(node)];
       if (of.kind != costmodel::NodeKind::worker) continue;
@@ -297,9 +305,9 @@ class Run {
                                   ? options_.micro_batch_sequences
                                   : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
     Routing routing;
-    const double loss = validation_loss(model, data_.batches, most, &routing);
+    const double loss = validation_loss(model, *data_.batches, most, &routing);
     if (!std::isfinite(std::exp(loss))) executor_->diverged(node, "the perplexity of the validation");
-    log_.validation(name, round, loss, data_.batches.validation_sequences());
+    log_.validation(name, round, loss, data_.batches->validation_sequences());
     return {loss, router_figures(routing, model.options().experts)};
   }
 

@@ -16,12 +16,12 @@ namespace {
 /// differs in nothing else.
 json with_own_step_time(json report, int steps) {
   std::string toml = report["run"]["scenario_toml"];
-  const std::string given = "step_time = \"50ms\"";
+  const std::string given = "step_time = '50ms'";
   const std::size_t at = toml.find(given);
   REQUIRE(at != std::string::npos);
   const double step_s = report["round"]["compute_s"].get<double>() / steps;
   report["run"]["scenario_toml"] =
-      toml.replace(at, given.size(), "step_time = \"" + std::to_string(step_s) + "s\"");
+      toml.replace(at, given.size(), "step_time = '" + std::to_string(step_s) + "s'");
   return report;
 }
 
