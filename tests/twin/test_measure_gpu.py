@@ -69,7 +69,7 @@ def test_the_rehearsal_runs_every_stage_with_the_real_programs(tmp_path):
     assert sorted(path for path in profiles if json.loads(path.read_text()).get("shared_device")) == sharing
     for path in sharing:
         points = json.loads(path.read_text())["points"]
-        assert all("waited_share" in point and len(point["samples"]) > 3 for point in points), path
+        assert all("waited_share" in point and len(point["samples"]) >= 3 for point in points), path
         assert "again" not in path.with_suffix(".txt").read_text()
     rates = json.loads((output / "rates/rates.json").read_text())["rates"]
     assert {rate["kind"] for rate in rates} == {"matmul", "grouped", "copy"}
