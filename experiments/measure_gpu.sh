@@ -58,6 +58,7 @@ if [ -n "$rehearse" ]; then
   twin_model() { printf '%s\n' --shape $tiny --sequence-length 16; }
   experts() { echo 8,4; }
   batches() { echo 1,2; }
+  time_budget=1s
   compiled=(--mode eager)  # compiling takes a minute or two and would not test this script
 else
   steps=(--steps 20 --warmup 5) device=cuda depths="2 18" deep=16 whole=128 graphs=on held_out=12,6,3 skip_batches=1,4
@@ -73,6 +74,7 @@ medium shared2/medium-1.json model.preset=medium platform.sites=2 workload.globa
   twin_model() { printf '%s\n' --model "$1" --vocabulary 200064; }
   experts() { case $1 in small) echo 8,4,2,1 ;; medium) echo 16,8,4,2,1 ;; large) echo 32,16,8,4 ;; xl) echo 64,32 ;; xxl) echo 128,64 ;; esac; }
   batches() { case $1 in small | medium) echo 1,4,8 ;; large) echo 1,4 ;; xl) echo 1,2 ;; xxl) echo 1 ;; esac; }
+  time_budget=4s
   compiled=(--mode compile --compile-mode reduce-overhead)  # with CUDA graphs, as our own steps
 fi
 
@@ -86,7 +88,7 @@ export LD_LIBRARY_PATH=$torch_lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 ours() {  # MODEL FILE OPTION…: takes a profile with fomoe-train
   local name=$1 file=$2; shift 2
   local words; mapfile -t words < <(model "$name")
-  "$train" profile "${words[@]}" --device $device --cuda-graph "$launches" "${steps[@]}" --time-budget 4s --output "$file" "$@"
+  "$train" profile "${words[@]}" --device $device --cuda-graph "$launches" "${steps[@]}" --time-budget "$time_budget" --output "$file" "$@"
 }
 peer() {  # MODEL FILE OPTION…: takes a profile with the Python twin
   local name=$1 file=$2; shift 2
@@ -120,10 +122,10 @@ run_library() {  # the same model with LibTorch's operators
 }
 run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences "$skip_batches"; }
 run_whole() { ours large "$1/large.json" --layers "$whole" --local-experts "$(experts large | cut -d , -f 1)" --micro-batch-sequences 1,2; }
+# Processes that share the device keep the same time for each point, so that none ends before the others.
 at_once() {  # FOLDER PROCESSES MODEL…: profiles of the models, by several processes that start together
-  local folder=$1 processes=$2 name process status=0 running
+  local folder=$1 processes=$2 name process status=0 running steps=(--shared-device --warmup 5)
   shift 2
-  [ -n "$rehearse" ] || local steps=(--steps 2000 --warmup 5)  # long enough that the processes run side by side
   for name in "$@"; do
     running=()
     for ((process = 1; process <= processes; process++)); do
@@ -270,7 +272,7 @@ for stage in "${stages[@]}"; do
   if [ -e "$output/graph/small-by-graph.json" ] || [ -e "$output/graph.part/small-by-graph.json" ]; then launches=auto; fi
   # timeout starts a process group of its own, so that the limit also ends the children.
   export -f model twin_model experts batches ours peer at_two_depths at_once "run_$name"
-  export bin train python rehearse device depths tiny deep whole graphs held_out skip_batches training trainings launches
+  export time_budget bin train python rehearse device depths tiny deep whole graphs held_out skip_batches training trainings launches
   steps_text="${steps[*]}" compiled_text="${compiled[*]}" timeout -k 5 "$limit" bash -c \
     'read -ra steps <<<"$steps_text"; read -ra compiled <<<"$compiled_text"; run_'"$name"' "$1"' _ "$output/$name.part" \
     >"$output/$name.part/log.txt" 2>&1

@@ -41,6 +41,28 @@ std::vector<std::string> warnings_about(const Scenario& scenario) {
   return warnings;
 }
 
+std::string shared_devices(const ComputeSpec& compute, const std::vector<SiteCompute>& of_sites) {
+  std::vector<std::string> notes;
+  const auto add_profile = [&](const ComputeSpec& one) {
+    const auto* profiled = std::get_if<ProfiledCompute>(&one);
+    if (profiled == nullptr) return;
+    double waited = 0, for_device = 0;
+    for (const ProfilePoint& point : profiled->profile.points) {
+      waited = std::max(waited, point.waited_share.value_or(0));
+      for_device = std::max(for_device, point.device_waited_share.value_or(0));
+    }
+    const std::string said = sharing_text(profiled->profile, waited, for_device);
+    if (said.empty()) return;
+    const std::string note = "the step times of " + profiled->profile.source + ": " + said;
+    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+  };
+  if (of_sites.empty()) add_profile(compute);
+  for (const SiteCompute& site : of_sites) add_profile(site.compute);
+  std::string text;
+  for (const std::string& note : notes) text += (text.empty() ? "" : "; ") + note;
+  return text;
+}
+
 namespace {
 
 /// The path whose connections carry the smallest share of what its links do.

@@ -11,6 +11,11 @@ namespace fomoe::costmodel {
 /// say that they are superseded or were disturbed.
 std::vector<std::string> warnings_about(const Scenario& scenario);
 
+/// Says that step times were taken while other programs used the device or the cores, and for how much of the
+/// time; empty if they were not. `of_sites` are those of sites that differ. It is part of the origin of the
+/// step time in answers that list origins.
+std::string shared_devices(const ComputeSpec& compute, const std::vector<SiteCompute>& of_sites);
+
 /// Says what it means that the rates of the platform were measured with more connections between two sites
 /// than the scenario has; empty if they were not, or if one connection with Linux's default send buffer
 /// carries them too.

@@ -40,7 +40,7 @@ void state_profile(const Scenario& scenario, const ProfiledCompute& compute, con
   const StepProfile& profile = compute.profile;
   const SiteGpus& gpus = scenario.gpus;
   const bool together = executed_together(profile);
-  provenance = step_provenance(profile, step.profiled.extrapolated);
+  provenance = step_provenance(profile, step.profiled);
   const bool sums = step.profiled.accumulation_s > 0 && sequences / gpus.count > step.profiled.sequences;
   if (sums)
     provenance.push_back(

@@ -23,25 +23,68 @@ std::string measured_batches(const StepProfile& profile, bool skip_token) {
   return text.empty() ? "none" : text;
 }
 
+constexpr double kMostWaited = 0.05;
+// Steps that the host launches kernel by kernel have 0.12 on a GPU that nobody else uses; processes that take
+// turns with a step have a third and more.
+constexpr double kMostDeviceWaited = 0.25;
+
+std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
+
+/// "threads waited for a core 34 % of the time": what is at least half a percent of it; otherwise empty.
+std::string waits_text(double waited_share, double device_waited_share) {
+  constexpr double kLeast = 0.005;
+  std::string text;
+  if (waited_share >= kLeast) text = "threads waited for a core " + percent(waited_share) + " of the time";
+  if (device_waited_share >= kLeast)
+    text +=
+        (text.empty() ? "steps waited for the device at least " : ", and steps for the device at least ") +
+        percent(device_waited_share) + (text.empty() ? " of the time" : " of it") +
+        " (beyond the fastest tenth of the steps)";
+  return text;
+}
+
 }  // namespace
 
 bool disturbed(const ProfilePoint& point) {
-  constexpr double kMostWaited = 0.05;
-  return point.waited_share.value_or(0) > kMostWaited;
+  return point.waited_share.value_or(0) > kMostWaited ||
+         point.device_waited_share.value_or(0) > kMostDeviceWaited;
+}
+
+double beyond_fastest(const std::vector<StepSample>& steps) {
+  if (steps.empty()) return 0;
+  std::vector<double> steps_s;
+  double sum_s = 0;
+  for (const StepSample& step : steps) {
+    steps_s.push_back(step.forward_s + step.backward_s + step.optimizer_s);
+    sum_s += steps_s.back();
+  }
+  const auto fast = steps_s.begin() + static_cast<std::ptrdiff_t>((steps_s.size() - 1) / 10);
+  std::nth_element(steps_s.begin(), fast, steps_s.end());
+  return sum_s > 0 ? std::max(0.0, 1 - *fast * static_cast<double>(steps_s.size()) / sum_s) : 0;
 }
 
 std::string disturbed_text(const StepProfile& profile) {
-  std::size_t points = 0;
-  double most = 0;
+  if (profile.shared_device) return {};
+  std::size_t points = 0, of_device = 0;
+  double most = 0, most_of_device = 0;
   for (const ProfilePoint& point : profile.points) {
     if (!disturbed(point)) continue;
-    ++points;
-    most = std::max(most, *point.waited_share);
+    const double waited = point.waited_share.value_or(0), for_device = point.device_waited_share.value_or(0);
+    if (waited > kMostWaited) ++points;
+    if (for_device > kMostDeviceWaited) ++of_device;
+    most = std::max(most, waited);
+    most_of_device = std::max(most_of_device, for_device);
   }
-  if (points == 0) return {};
-  return "the step times of " + profile.source + " were disturbed: at " + std::to_string(points) + " of " +
-         std::to_string(profile.points.size()) + " points threads waited for a core, up to " +
-         std::to_string(std::lround(100 * most)) + " % of the time, because of other programs or a CPU quota";
+  const auto at = [&](std::size_t some) {
+    return "at " + std::to_string(some) + " of " + std::to_string(profile.points.size()) + " points ";
+  };
+  const std::string begin = "the step times of " + profile.source + " were disturbed: ";
+  const std::string by_cores = at(points) + "threads waited for a core, up to " + percent(most) +
+                               " of the time, because of other programs or a CPU quota";
+  const std::string by_device = at(of_device) + "steps waited for the device, up to " +
+                                percent(most_of_device) + " of the time or more, because of other programs";
+  if (points > 0) return begin + by_cores + (of_device > 0 ? "; " + by_device : "");
+  return of_device > 0 ? begin + by_device : "";
 }
 
 std::string superseded_text(const StepProfile& profile) {
@@ -60,12 +103,21 @@ std::optional<double> payload_bytes_per_s(const StepProfile& profile, const Wire
   return std::nullopt;
 }
 
-std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated) {
+std::string sharing_text(const StepProfile& profile, double waited_share, double device_waited_share) {
+  const std::string waits = waits_text(waited_share, device_waited_share);
+  if (!profile.shared_device) return waits;
+  return "timed while other processes shared the device on purpose" + (waits.empty() ? "" : "; " + waits);
+}
+
+std::vector<Provenance> step_provenance(const StepProfile& profile, const StepEstimate& estimate) {
+  const bool extrapolated = estimate.extrapolated;
+  std::string sharing = sharing_text(profile, estimate.waited_share, estimate.device_waited_share);
+  if (!sharing.empty()) sharing = "; " + sharing;
   const std::string taken = profile.device_name + ", " + profile.dtype + ", " + profile.measured_at;
   const std::string beyond = extrapolated ? "extrapolated beyond the measured expert counts: " : "";
   if (!profile.origin) {
     return {{"step time", extrapolated ? Origin::assumed : Origin::measured,
-             beyond + taken + " (" + profile.source + ")"}};
+             beyond + taken + " (" + profile.source + ")" + sharing}};
   }
   const ProfileOrigin& origin = *profile.origin;
   const bool assumed = extrapolated || !origin.scaled.empty();
@@ -80,7 +132,7 @@ std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapo
     detail += taken + ", imported from a " + origin.kind + " log: " + origin.file + ", " + origin.lines +
               ", SHA-256 " + origin.sha256.substr(0, 12) + "… (" + profile.source + ")";
   }
-  std::vector<Provenance> stated = {{"step time", how, detail}};
+  std::vector<Provenance> stated = {{"step time", how, detail + sharing}};
   if (origin.whole_steps) {
     stated.push_back({"parts of a step", Origin::assumed,
                       "the log has times of whole steps only: a third is assumed to be forward and the rest "
@@ -172,8 +224,13 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
   const auto exact = std::find_if(points.begin(), points.end(),
                                   [&](const ProfilePoint* p) { return at(p) == local_experts; });
   const auto of = [](const ProfilePoint& point, bool extrapolated) -> StepEstimate {
-    return {median_step(point), extrapolated, point.accumulation_s.value_or(0), point.timed_sequences(),
-            point.micro_batch_sequences};
+    return {median_step(point),
+            extrapolated,
+            point.accumulation_s.value_or(0),
+            point.timed_sequences(),
+            point.micro_batch_sequences,
+            point.waited_share.value_or(0),
+            point.device_waited_share.value_or(0)};
   };
   if (exact != points.end()) return of(**exact, false);
   if (points.size() == 1) return of(*points.front(), true);
@@ -190,7 +247,9 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
           share < 0 || share > 1,
           lerp_clamped(low.accumulation_s.value_or(0), high.accumulation_s.value_or(0), share),
           low.timed_sequences(),
-          low.micro_batch_sequences};
+          low.micro_batch_sequences,
+          std::max(low.waited_share.value_or(0), high.waited_share.value_or(0)),
+          std::max(low.device_waited_share.value_or(0), high.device_waited_share.value_or(0))};
 }
 
 }  // namespace fomoe::costmodel

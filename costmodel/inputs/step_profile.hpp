@@ -39,10 +39,13 @@ struct ProfilePoint {
   /// Seconds in which the gradients of one micro-batch are added to the sums of a step of several; empty: not
   /// measured. The samples are steps of one micro-batch, which need no such sums.
   std::optional<double> accumulation_s = std::nullopt;
-  /// On a CPU: CPU time ÷ (elapsed time · threads) while the samples were taken, and the share of that time
-  /// in which threads wanted a core and had none, because of other programs or of a CPU quota. Empty:
-  /// unknown.
+  /// CPU time ÷ (elapsed time · threads) while the samples were taken, on a CPU alone, and the share of that
+  /// time in which threads wanted a core and had none, because of other programs or of a CPU quota. On a GPU
+  /// one thread launches the steps. Empty: unknown.
   std::optional<double> cpu_share = std::nullopt, waited_share = std::nullopt;
+  /// On a GPU: share of the time of the steps in which they waited for the device, which other programs had
+  /// (beyond_fastest()). Empty: unknown.
+  std::optional<double> device_waited_share = std::nullopt;
   /// One GPU's share of the sequences whose time the samples are. It is a fraction if GPUs share sequences
   /// (tensor, pipeline and context parallelism). Empty: micro_batch_sequences, as `fomoe-train profile` times
   /// them.
@@ -57,9 +60,14 @@ struct ProfilePoint {
   }
 };
 
-/// Whether the point's threads waited for cores so long that its times are not those of the model: a thread
-/// that waits makes all others wait at the end of each parallel loop.
+/// Whether the point's threads waited so long for cores, or its steps for the device, that its times are not
+/// those of the model: a thread that waits makes all others wait at the end of each parallel loop.
 bool disturbed(const ProfilePoint& point);
+
+/// Share of the time of all steps that is beyond that of their fastest tenth. A GPU does not say for how long
+/// it served other programs; the fastest steps are those that had it for themselves. So this is the least
+/// share: programs that take equal turns with every step make all steps equally long.
+double beyond_fastest(const std::vector<StepSample>& steps);
 
 /// Activation checkpointing of the run whose steps were timed. The timed backward pass includes what it
 /// repeats. unstated: a profile of an earlier version, which does not say.
@@ -123,6 +131,9 @@ struct StepProfile {
   std::string dtype;        // type of the matrix multiplications: "fp32" or "bf16"
   std::string versions;     // library and driver versions
   std::string measured_at;  // UTC, ISO 8601
+  /// Other processes used the device while the steps were timed, on purpose: the times are those of trainings
+  /// that share it in the same way.
+  bool shared_device = false;
   /// The file of the profile, or the command that measured it.
   std::string source;
   std::optional<ProfileOrigin> origin = std::nullopt;  // empty: timed by `fomoe-train profile`
@@ -137,12 +148,9 @@ std::optional<double> payload_bytes_per_s(const StepProfile& profile, const Wire
 
 /// A sentence that says by what the profile is superseded; empty if it is not.
 std::string superseded_text(const StepProfile& profile);
-/// A sentence that says which points were disturbed; empty if none was.
+/// A sentence that says which points were disturbed; empty if none was, or if the device was shared on
+/// purpose.
 std::string disturbed_text(const StepProfile& profile);
-
-/// The report's statement about step times from this profile and their assumptions. They are "measured"
-/// unless they were scaled from another device or `extrapolated` from other expert counts.
-std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated);
 
 /// Whether several GPUs executed the timed steps together, so that the times include their communication.
 inline bool executed_together(const StepProfile& profile) {
@@ -171,6 +179,8 @@ struct StepEstimate {
   double accumulation_s = 0;           // see ProfilePoint; 0 if it was not measured
   double sequences = 1;                // one GPU's share of the sequences that `micro_batch` takes
   std::int64_t timed_micro_batch = 0;  // micro-batch of the timed steps; 0: not known
+  /// See ProfilePoint: the larger ones of the points from which the step is estimated; 0 if unknown.
+  double waited_share = 0, device_waited_share = 0;
 };
 
 /// Step time of a micro-batch of `micro_batch_sequences` with `local_experts` experts per layer: linear
@@ -178,5 +188,14 @@ struct StepEstimate {
 /// mean over layers. Throws InputError("compute.profile") if the profile has no such points (points_of()).
 StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
                            double local_experts, bool skip_token);
+
+/// What is said beside step times of which other programs took a part: "timed while other processes shared
+/// the device on purpose", and shares of the time from half a percent. Empty without either.
+std::string sharing_text(const StepProfile& profile, double waited_share, double device_waited_share);
+
+/// The report's statement about step times from this profile and their assumptions. They are "measured"
+/// unless they were scaled from another device or extrapolated from other expert counts. It says for how much
+/// of the time the steps waited for cores and for the device.
+std::vector<Provenance> step_provenance(const StepProfile& profile, const StepEstimate& estimate);
 
 }  // namespace fomoe::costmodel

@@ -1,12 +1,14 @@
 // The report of a run. The closed form, the simulation and real training all fill this structure. Definitions
 // are beside the fields; the JSON keys have the same names.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "costmodel/inputs/enum_names.hpp"
 #include "costmodel/inputs/failures.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/published/estimate.hpp"
@@ -44,6 +46,10 @@ struct MeanRound {
   double idle_s = 0;                   // neither computes nor has bytes in flight: it waits for others
   /// Validation, checkpoints and logs between rounds, which only a training has. Predictions have none.
   double upkeep_s = 0;
+  /// By how much the round would be shorter without any upkeep: sites wait for each other's, and some of it
+  /// passes while a site would wait anyway (costmodel/timeline/upkeep_delay.hpp). Empty: not known, as in
+  /// reports of earlier versions.
+  std::optional<double> upkeep_delay_s = std::nullopt;
   double transferring_s = 0;  // bytes of the site are in flight, whether or not it computes
   /// Duration of the first round of the run, in which connections are new. 0 if it is unknown or rounds
   /// overlap.
@@ -52,11 +58,18 @@ struct MeanRound {
   double overlap_achieved = 0;
 };
 
+/// What a node does. upkeep: validation, checkpoints and logs between rounds, which only a training has.
+enum class Activity : std::int32_t { compute, transfer, upkeep };
+constexpr auto enum_names(Activity) {
+  return std::to_array<EnumName<Activity>>(
+      {{Activity::compute, "compute"}, {Activity::transfer, "transfer"}, {Activity::upkeep, "upkeep"}});
+}
+
 /// A step of the critical path, the longest chain of waits in one round.
 struct CriticalStep {
   std::string what;  // name of the operation
   std::string site;  // site that computes, or for which all others wait
-  bool transfer = false;
+  Activity activity = Activity::compute;
   double seconds = 0;
 };
 

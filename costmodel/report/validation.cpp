@@ -21,14 +21,14 @@ double relative(double predicted, double measured) {
   return predicted / measured - 1;
 }
 
-/// Seconds of a run without what only a training does between its rounds.
-double without_upkeep_s(const RunReport& report, double seconds, double rounds) {
-  return seconds - report.round.upkeep_s * rounds;
+/// Seconds by which a training is longer because of what it does between its rounds. Reports of earlier
+/// versions have only the sites' mean.
+double upkeep_of_run_s(const RunReport& report) {
+  return report.round.upkeep_delay_s.value_or(report.round.upkeep_s) *
+         static_cast<double>(report.round.count);
 }
 
-double wall_clock_s(const RunReport& report) {
-  return without_upkeep_s(report, report.wall_clock_s, static_cast<double>(report.round.count));
-}
+double wall_clock_s(const RunReport& report) { return report.wall_clock_s - upkeep_of_run_s(report); }
 
 double utilization(const RunReport& report) {
   return report.compute_utilization * report.wall_clock_s / wall_clock_s(report);
@@ -52,11 +52,9 @@ RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
   if (p.size() > 1 && m.size() == p.size()) {
     const auto later_s = [](const RunReport& report) {
       const std::vector<double>& all = report.round_durations_s;
-      return without_upkeep_s(report, std::accumulate(all.begin() + 1, all.end(), 0.0),
-                              static_cast<double>(all.size() - 1));
+      return std::accumulate(all.begin() + 1, all.end(), 0.0) - upkeep_of_run_s(report);
     };
-    at(Compared::first_round) =
-        relative(without_upkeep_s(predicted, p.front(), 1), without_upkeep_s(measured, m.front(), 1));
+    at(Compared::first_round) = relative(p.front(), m.front());
     at(Compared::later_rounds) = relative(later_s(predicted), later_s(measured));
   }
   return errors;

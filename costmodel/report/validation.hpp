@@ -27,8 +27,9 @@ inline constexpr std::array<std::string_view, kComparedCount> kComparedNames = {
     "wall_clock",  "compute", "communication", "synchronization",
     "utilization", "bytes",   "first_round",   "later_rounds"};
 
-/// Errors of one run, indexed by Compared. Of all times, what a training does between its rounds
-/// (MeanRound::upkeep_s) is left out. The quantities are:
+/// Errors of one run, indexed by Compared. The wall clock, the utilisation and the rounds are those that the
+/// training would have had without what it does between its rounds (MeanRound::upkeep_delay_s), of which
+/// predictions have nothing; all of it is part of the later rounds. The quantities are:
 ///   compute          compute time in the mean round
 ///   communication    time in the mean round from readiness for the first byte to receipt of the last byte,
 ///                    whether or not compute hides it

@@ -58,6 +58,8 @@ class Walk {
   }
 
   [[nodiscard]] const std::string& name_of(const Interval* interval) const {
+    static const std::string kUpkeep = kUpkeepName;
+    if (interval->activity == Activity::upkeep) return kUpkeep;
     return timeline_
         .op_names[static_cast<std::size_t>(interval->round)][static_cast<std::size_t>(interval->op)];
   }
@@ -93,12 +95,11 @@ std::vector<CriticalStep> critical_path(const Plan& plan, const std::vector<Site
     const std::string& place =
         node.kind == NodeKind::store ? kStore : sites[static_cast<std::size_t>(node.site)].name;
     const double seconds = at->end_s - std::max(begin_s, from->start_s);
-    const bool transfer = at->activity == Activity::transfer;
     const std::string& name = walk.name_of(at);
     if (!steps.empty() && steps.back().what == name && steps.back().site == place) {
       steps.back().seconds += seconds;
     } else if (seconds > 0) {
-      steps.push_back({name, place, transfer, seconds});
+      steps.push_back({name, place, at->activity, seconds});
     }
     at = walk.before(from);
   }

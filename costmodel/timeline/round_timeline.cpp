@@ -57,6 +57,10 @@ RoundTimeline round_timeline(const Plan& plan, const Timeline& timeline) {
     if (interval.node >= kMostNodes || interval.end_s <= begin_s ||
         interval.start_s >= begin_s + shown.duration_s)
       continue;
+    if (interval.activity == Activity::upkeep) {
+      add({interval.node, SpanKind::upkeep, kUpkeepName, interval.start_s, interval.end_s});
+      continue;
+    }
     const std::int64_t index = timeline.rounds[static_cast<std::size_t>(interval.round)];
     if (!rounds.contains(index)) rounds[index] = plan.round(index);
     add({interval.node, interval.activity == Activity::compute ? SpanKind::compute : SpanKind::transfer,

@@ -1,19 +1,25 @@
 // One executed round in a form for drawing: the spans in which each node computed, waited and sent.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "costmodel/inputs/enum_names.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/timeline/timeline.hpp"
 
 namespace fomoe::costmodel {
 
 /// transfer: from the moment the node is ready for the first byte to the last byte sent and received, waiting
-/// included. under_way: bytes of the node are in flight.
-enum class SpanKind { compute, transfer, under_way };
-inline const char* to_string(SpanKind kind) {
-  return kind == SpanKind::compute ? "compute" : kind == SpanKind::transfer ? "transfer" : "bytes under way";
+/// included. under_way: bytes of the node are in flight. upkeep: validation, checkpoints and logs between
+/// rounds.
+enum class SpanKind { compute, transfer, under_way, upkeep };
+constexpr auto enum_names(SpanKind) {
+  return std::to_array<EnumName<SpanKind>>({{SpanKind::compute, "compute"},
+                                            {SpanKind::transfer, "transfer"},
+                                            {SpanKind::under_way, "bytes under way"},
+                                            {SpanKind::upkeep, "upkeep"}});
 }
 
 struct RoundSpan {

@@ -11,13 +11,16 @@
 
 namespace fomoe::costmodel {
 
-enum class Activity : std::int32_t { compute, transfer };
+/// Upkeep is no operation of the plan.
+inline constexpr std::int32_t kNoOp = -1;
+inline constexpr const char* kUpkeepName = "validation, checkpoints, logs";
 
 /// One node's part of an operation, from the time at which it may start to its end. A transfer starts when
-/// the node is ready for the first byte and ends with its last byte sent and received.
+/// the node is ready for the first byte and ends with its last byte sent and received. Upkeep counts to the
+/// round that begins after it.
 struct Interval {
   std::int32_t node = 0;
-  std::int32_t op = 0;
+  std::int32_t op = 0;     // kNoOp: upkeep
   std::int64_t round = 0;  // position in the executed sequence
   Activity activity = Activity::compute;
   double start_s = 0;

@@ -6,8 +6,11 @@
 #include <map>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/plan/absences.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/suggest.hpp"
 #include "sim/executor/simulated_run.hpp"
 
 namespace fomoe::commands {
@@ -52,6 +55,7 @@ costmodel::Plan first_rounds_of_longer(const costmodel::Scenario& scenario) {
   return plan;
 }
 
+/// As a real run is observed, and with all of its rounds.
 sim::RunOptions every_round() {
   sim::RunOptions options;
   options.all_rounds = true;
@@ -62,11 +66,11 @@ sim::RunOptions every_round() {
 }  // namespace
 
 std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
-                               const std::vector<std::string>& overrides, bool in_turn) {
+                               const std::vector<std::string>& overrides, const scenario::AlsoRead& also) {
   std::vector<ReadRun> runs;
   std::map<std::string, std::string> path_of;  // the path of each run's report, by run id
   for (const std::string& path : paths) {
-    scenario::MeasuredRun measured = scenario::read_measured_run(path, in_turn);
+    scenario::MeasuredRun measured = scenario::read_measured_run(path, also);
     const auto [first, is_new] = path_of.emplace(measured.record.id, path);
     if (!is_new)
       throw UsageError(
@@ -98,6 +102,49 @@ std::vector<std::string> network_overrides(const po::variables_map& values) {
   return overrides;
 }
 
+namespace {
+
+/// Rounds `first` … `end` − 1 of the plan, without the absent sites, as a plan of their own: its processes
+/// have just been started, so that its connections are new.
+costmodel::Plan part_of(const costmodel::Plan& plan, std::int64_t first, std::int64_t end,
+                        const std::vector<bool>& absent) {
+  costmodel::Plan part = plan;
+  part.rounds = end - first;
+  part.steps = std::max<std::int64_t>(1, plan.steps * part.rounds / plan.rounds);
+  part.classes = {{part.rounds, 0, /*identical=*/false, [](std::int64_t i) { return i; },
+                   plan.classes.front().overlapping, plan.classes.front().reach}};
+  part.round = [round = plan.round, first, absent](std::int64_t index) {
+    return costmodel::without(round(first + index), absent);
+  };
+  if (plan.placement)
+    part.placement = [placement = plan.placement, first](std::int64_t round) {
+      return placement(first + round);
+    };
+  return part;
+}
+
+/// By node of the plan.
+std::vector<bool> absent_nodes(const ReadRun& run, const costmodel::Plan& plan,
+                               const scenario::PartOfRun& part) {
+  std::vector<bool> absent(plan.nodes.size(), false);
+  const std::vector<platforms::Site>& sites = run.scenario.platform.sites;
+  for (const std::string& name : part.absent) {
+    const auto site = std::find_if(sites.begin(), sites.end(),
+                                   [&](const platforms::Site& one) { return one.name == name; });
+    if (site == sites.end()) {
+      std::vector<std::string> names;
+      for (const platforms::Site& one : sites) names.push_back(one.name);
+      scenario::fail(run.measured.path, "run.whole_run.parts.absent", '"' + name + '"',
+                     "a site of the run's scenario", '"' + scenario::nearest(name, names) + '"');
+    }
+    for (std::size_t node = 0; node < absent.size(); ++node)
+      absent[node] = absent[node] || plan.nodes[node].site == static_cast<int>(site - sites.begin());
+  }
+  return absent;
+}
+
+}  // namespace
+
 costmodel::RunReport predict(const costmodel::Scenario& scenario) {
   return sim::simulate_scenario(scenario, every_round()).report;
 }
@@ -113,6 +160,54 @@ costmodel::RunReport predict(const ReadRun& run) {
   if (plan.rounds == 0) return predicted;
   costmodel::RunReport moved = sim::simulate_plan(run.scenario, std::move(plan), every_round()).report;
   return as_measured(moved) ? moved : predicted;
+}
+
+PredictedParts predict_parts(const ReadRun& run) {
+  const scenario::WholeRun& whole = *run.measured.record.all;
+  const costmodel::RunReport& report = run.measured.report;
+  costmodel::Scenario scenario = run.scenario;
+  if (scenario.failures) scenario.failures->outages.clear();  // what was lost is known
+  const costmodel::Plan plan = costmodel::make_plan(scenario);
+  PredictedParts parts;
+  parts.lost_s = whole.lost_s;
+  for (std::size_t i = 0; i < whole.parts.size(); ++i) {
+    const scenario::PartOfRun& part = whole.parts[i];
+    const bool last = i + 1 == whole.parts.size();
+    const std::int64_t end = last ? plan.rounds : whole.parts[i + 1].first_round;
+    if (end > plan.rounds || (last && end <= part.first_round))
+      scenario::fail(run.measured.path, "run.whole_run.parts.first_round",
+                     fmt::format("{}", last ? part.first_round : end),
+                     fmt::format("rounds of the run, which has {}", plan.rounds), "0");
+    parts.measured_s += last ? report.wall_clock_s - report.round.upkeep_delay_s.value_or(0) *
+                                                         static_cast<double>(report.round.count)
+                             : part.saved_s - part.began_s - part.upkeep_s;
+    if (end == part.first_round) continue;  // it was lost before its first checkpoint
+    const costmodel::RunReport predicted =
+        sim::simulate_plan(scenario, part_of(plan, part.first_round, end, absent_nodes(run, plan, part)),
+                           every_round())
+            .report;
+    parts.predicted_s += predicted.wall_clock_s;
+    if (last) parts.last = predicted;
+  }
+  return parts;
+}
+
+costmodel::RunErrors errors_of(ReadRun& run, costmodel::RunReport& predicted) {
+  costmodel::RunReport& measured = run.measured.report;
+  if (run.measured.record.whole) {
+    predicted = predict(run);
+    return run.measured.record.in_turn ? costmodel::errors_in_turn(predicted, measured)
+                                       : costmodel::errors_of(predicted, measured);
+  }
+  const PredictedParts parts = predict_parts(run);
+  predicted = parts.last;
+  if (run.measured.record.in_turn) return costmodel::errors_in_turn(predicted, measured);
+  costmodel::RunErrors errors = costmodel::errors_of(predicted, measured);
+  errors[static_cast<std::size_t>(costmodel::Compared::wall_clock)] =
+      parts.predicted_s / parts.measured_s - 1;
+  measured.wall_clock_s = parts.measured_s + parts.lost_s;
+  predicted.wall_clock_s = parts.predicted_s + parts.lost_s;
+  return errors;
 }
 
 }  // namespace fomoe::commands

@@ -137,7 +137,10 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
     cost.provenance.push_back({"memory according to the log", Origin::measured,
                                fmt::format("peak of the bytes that were {} on the fullest GPU of {}",
                                            costmodel::to_string(cost.logged->counter), cost.logged->log)});
-  const std::vector<Provenance>& origins = scenario.gpus.count > 1 ? times.provenance : scenario.catalogue;
+  // So does where step times come from that were measured, which other programs may have disturbed.
+  const bool measured = std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute);
+  const std::vector<Provenance>& origins =
+      scenario.gpus.count > 1 || measured ? times.provenance : scenario.catalogue;
   cost.provenance.insert(cost.provenance.end(), origins.begin(), origins.end());
   return cost;
 }

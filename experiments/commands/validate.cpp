@@ -87,7 +87,11 @@ void run_validate(const Arguments& arguments) {
       "RUN.json… [options]",
       "Computes how far predictions are from measured runs. Each report of `fomoe-train run --output` "
       "or\n`fomoe-wan run --report` contains its scenario. This scenario is simulated, and the two reports "
-      "are compared. A run whose sites worked in turn (--in-turn) tells compute and bytes only.\nThe error "
+      "are compared. A run whose sites worked in turn (--in-turn) tells compute and bytes only. A run that "
+      "lost "
+      "sites\nand went on is predicted with the rounds in which they were away; bytes and rounds are those "
+      "since "
+      "the last start.\nThe error "
       "is predicted ÷ measured − 1; for utilization it is predicted − measured.",
       {"fomoe validate experiments/validation/runs/*.json",
        "fomoe validate experiments/validation/runs/*.json --set network_model.bandwidth_efficiency=0.965 "
@@ -110,18 +114,17 @@ void run_validate(const Arguments& arguments) {
   }
   for (const std::string& more : network_overrides(*values)) overrides.push_back(more);
 
-  const std::vector<ReadRun> runs =
-      read_runs((*values)["report"].as<std::vector<std::string>>(), overrides, /*in_turn=*/true);
+  std::vector<ReadRun> runs = read_runs((*values)["report"].as<std::vector<std::string>>(), overrides,
+                                        {/*in_turn=*/true, /*resumed=*/true});
   refuse_calibrated(runs, network, network_path);
   std::vector<ValidatedRun> validated;
   Progress progress(runs.size());
-  for (const ReadRun& run : runs) {
-    const costmodel::RunReport predicted = predict(run);
+  for (ReadRun& run : runs) {
+    costmodel::RunReport predicted;
+    const costmodel::RunErrors errors = errors_of(run, predicted);
     const costmodel::RunReport& measured = run.measured.report;
-    validated.push_back({run.measured, run.scenario, predicted,
-                         run.measured.record.in_turn ? costmodel::errors_in_turn(predicted, measured)
-                                                     : costmodel::errors_of(predicted, measured),
-                         costmodel::bound_of(predicted, measured)});
+    validated.push_back(
+        {run.measured, run.scenario, predicted, errors, costmodel::bound_of(predicted, measured)});
     progress.at(validated.size());
   }
   const std::vector<std::string> exceeded = check_limits(validated, limits);

@@ -84,10 +84,10 @@ function frontChart(points, methods, currency, pins) {
 
 function roundChart(round) {
   const unit = timeUnit(round.duration_s);
-  const names = {compute: "compute", transfer: "transfer, including waiting", "bytes under way": "bytes under way"};
+  const names = {compute: "compute", transfer: "transfer, including waiting", "bytes under way": "bytes under way", upkeep: "validation, checkpoints, logs"};
   return timeline({
     kind: "timeline", rows: round.nodes, x_title: "time since the start of the round, " + unit[1], x_most: round.duration_s / unit[0],
-    series: Object.entries(names).map(([kind, name]) => ({name, spans: round.spans.filter((span) => span.kind === kind)
+    series: Object.entries(names).filter(([kind]) => kind !== "upkeep" || round.spans.some((span) => span.kind === kind)).map(([kind, name]) => ({name, spans: round.spans.filter((span) => span.kind === kind)
       .map((span) => [span.node, span.start_s / unit[0], span.end_s / unit[0], span.what])})),
   });
 }

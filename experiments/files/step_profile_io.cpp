@@ -19,9 +19,10 @@ constexpr JsonKind kWithShares = {"fomoe.step-profile/2", "profile", "a step pro
                                   "a file that `fomoe profile import` wrote"};
 
 const std::vector<std::string>& profile_keys() {
-  static const std::vector<std::string> keys = {
-      "schema",      "model",  "device_kind", "device_name", "threads",         "dtype", "versions",
-      "measured_at", "source", "origin",      "superseded",  "synchronisation", "points"};
+  static const std::vector<std::string> keys = {"schema",          "model",  "device_kind", "device_name",
+                                                "threads",         "dtype",  "versions",    "measured_at",
+                                                "shared_device",   "source", "origin",      "superseded",
+                                                "synchronisation", "points"};
   return keys;
 }
 
@@ -104,8 +105,8 @@ Json synchronisation_json(const costmodel::SynchronisationTimes& times) {
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
   const JsonObject reader(path, kProfile, where, json,
                           {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes",
-                           "samples", "accumulation_s", "cpu_share", "waited_share", "sequences_per_gpu",
-                           "micro_batches", "memory_counter"});
+                           "samples", "accumulation_s", "cpu_share", "waited_share", "device_waited_share",
+                           "sequences_per_gpu", "micro_batches", "memory_counter"});
   costmodel::ProfilePoint point;
   if (reader.has("sequences_per_gpu")) {
     const double share = reader.number("sequences_per_gpu", "a GPU's share of the sequences, above 0");
@@ -128,6 +129,7 @@ costmodel::ProfilePoint read_point(const std::string& path, const std::string& w
   if (reader.has("accumulation_s")) point.accumulation_s = reader.seconds("accumulation_s");
   if (reader.has("cpu_share")) point.cpu_share = reader.seconds("cpu_share");
   if (reader.has("waited_share")) point.waited_share = reader.seconds("waited_share");
+  if (reader.has("device_waited_share")) point.device_waited_share = reader.seconds("device_waited_share");
   for (const Json& sample : reader.filled_array("samples")) {
     const JsonObject times(path, kProfile, fmt::format("{}.samples[{}]", where, point.samples.size()), sample,
                            {"forward_s", "backward_s", "optimizer_s"});
@@ -151,6 +153,7 @@ costmodel::StepProfile profile_of(const std::string& path, const Json& json) {
   profile.dtype = reader.text("dtype");
   profile.versions = reader.text("versions");
   profile.measured_at = reader.text("measured_at");
+  if (reader.has("shared_device")) profile.shared_device = reader.boolean("shared_device");
   profile.source = path;
   if (reader.has("origin")) profile.origin = read_origin(path, reader.at("origin", "an object"));
   if (reader.has("superseded"))
@@ -191,6 +194,7 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
     if (point.accumulation_s) points.back()["accumulation_s"] = *point.accumulation_s;
     if (point.cpu_share) points.back()["cpu_share"] = *point.cpu_share;
     if (point.waited_share) points.back()["waited_share"] = *point.waited_share;
+    if (point.device_waited_share) points.back()["device_waited_share"] = *point.device_waited_share;
     if (point.sequences_per_gpu) points.back()["sequences_per_gpu"] = *point.sequences_per_gpu;
     if (point.micro_batches > 0) points.back()["micro_batches"] = point.micro_batches;
     if (point.memory_counter != costmodel::MemoryCounter::allocated)
@@ -206,6 +210,7 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
                    {"versions", profile.versions},
                    {"measured_at", profile.measured_at},
                    {"source", profile.source}};
+  if (profile.shared_device) document["shared_device"] = true;
   if (profile.origin) document["origin"] = origin_json(*profile.origin);
   if (profile.superseded)
     document["superseded"] = {{"date", profile.superseded->date},

@@ -54,6 +54,10 @@ class PlannerText {
     if (const std::string more = costmodel::more_connections(base_.scenario.platform, base_.scenario.network);
         !more.empty())
       text += "Note: " + more + ".\n";
+    if (const std::string shared =
+            costmodel::shared_devices(base_.scenario.compute, base_.scenario.site_compute);
+        !shared.empty())
+      text += "Note: " + shared + ".\n";
     if (base_.scenario.failures && base_.scenario.failures->at_random())
       text += "Times, costs and limits are those of the median run with failures.\n";
     return text;

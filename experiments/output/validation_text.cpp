@@ -144,6 +144,26 @@ std::string in_turn_line(const std::vector<ValidatedRun>& runs) {
       in_turn, runs.size());
 }
 
+/// States how many runs lost sites and were started again, and how long that took.
+std::string lost_line(const std::vector<ValidatedRun>& runs) {
+  std::size_t again = 0;
+  double lost_s = 0;
+  for (const ValidatedRun& run : runs) {
+    if (run.measured.record.whole) continue;
+    ++again;
+    lost_s += run.measured.record.all->lost_s;
+  }
+  if (again == 0) return "";
+  return fmt::format(
+      "{} of {} runs lost sites and were started again: they are predicted with the sites that took part in "
+      "each round. The time between the checkpoints before the losses and the next rounds, {}, is the runs' "
+      "own "
+      "on both sides, and no part of the errors; all other errors but that of the wall clock are those of "
+      "the "
+      "rounds since the last start.\n",
+      again, runs.size(), human_time(lost_s));
+}
+
 std::string bytes_line(const std::vector<ValidatedRun>& runs) {
   const auto off = std::count_if(runs.begin(), runs.end(),
                                  [](const ValidatedRun& run) { return error_of(run, Compared::bytes) != 0; });
@@ -209,7 +229,7 @@ std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
 
 std::string validation_text(const std::vector<ValidatedRun>& runs) {
   return runs_table(runs) + '\n' + groups_table(runs) + '\n' + bytes_line(runs) + how_measured(runs) +
-         in_turn_line(runs) + network_line(runs);
+         in_turn_line(runs) + lost_line(runs) + network_line(runs);
 }
 
 std::string validation_csv(const std::vector<ValidatedRun>& runs) {
@@ -256,6 +276,9 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
                     {"predicted", figures(run.predicted)},
                     {"errors", errors},
                     {"scenario", scenario::to_json(run.scenario)}});
+    if (!run.measured.record.whole)
+      list.back()["whole_run"] = {{"restarts", run.measured.record.all->restarts},
+                                  {"lost_s", run.measured.record.all->lost_s}};
   }
   for (const Group& group : groups_of(runs)) {
     Json errors;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "experiments/report/scale.hpp"
@@ -15,6 +16,43 @@ using commands::human_percent;
 using commands::human_time;
 using commands::Row;
 
+namespace {
+
+/// The bars of the parts of a time, row by row. Upkeep has bars only if some row has upkeep.
+class TimeBars {
+ public:
+  explicit TimeBars(bool upkeep) : parts_(upkeep ? kNames.size() : kNames.size() - 1, Json::array()) {}
+
+  /// Adds a row with these seconds to the bars, and their texts to the cells of its row in the table.
+  void add(const std::array<double, 4>& seconds, const Scale& unit, Row& cells) {
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+      parts_[part].push_back(seconds[part] / unit.size);
+      cells.push_back(human_time(seconds[part]));
+    }
+  }
+  [[nodiscard]] Json series() const {
+    Json all = Json::array();
+    for (std::size_t part = 0; part < parts_.size(); ++part)
+      all.push_back(bars_of(kNames[part].second, parts_[part]));
+    return all;
+  }
+  [[nodiscard]] std::vector<Column> columns(std::vector<Column> before) const {
+    for (std::size_t part = 0; part < parts_.size(); ++part) before.push_back({kNames[part].first, true});
+    return before;
+  }
+
+ private:
+  /// In the table and in the legend.
+  static constexpr std::array<std::pair<const char*, const char*>, 4> kNames = {
+      {{"compute", "compute"},
+       {"exposed", "exposed communication"},
+       {"idle", "idle"},
+       {"upkeep", costmodel::kUpkeepName}}};
+  std::vector<Json> parts_;
+};
+
+}  // namespace
+
 Chart round_chart(const DrawnRound& round) {
   using costmodel::SpanKind;
   const costmodel::RoundTimeline& timeline = round.timeline;
@@ -24,13 +62,16 @@ Chart round_chart(const DrawnRound& round) {
                 {"rows", round.nodes},
                 {"x_title", "time since the start of the round, " + unit.name},
                 {"x_most", timeline.duration_s / unit.size}};
-  for (const SpanKind kind : {SpanKind::compute, SpanKind::transfer, SpanKind::under_way}) {
+  for (const SpanKind kind : {SpanKind::compute, SpanKind::transfer, SpanKind::under_way, SpanKind::upkeep}) {
     Json spans = Json::array();
     for (const costmodel::RoundSpan& span : timeline.spans) {
       if (span.kind == kind)
         spans.push_back({span.node, span.start_s / unit.size, span.end_s / unit.size, span.what});
     }
-    const std::string name = kind == SpanKind::transfer ? "transfer, including waiting" : to_string(kind);
+    if (kind == SpanKind::upkeep && spans.empty()) continue;  // only trainings have upkeep
+    const std::string name = kind == SpanKind::transfer ? "transfer, including waiting"
+                             : kind == SpanKind::upkeep ? costmodel::kUpkeepName
+                                                        : to_string(kind);
     chart.data["series"].push_back({{"name", name}, {"spans", spans}});
   }
   chart.label = fmt::format("Timeline of round {}, which takes {}.", timeline.round + 1,
@@ -56,16 +97,14 @@ Chart round_chart(const DrawnRound& round) {
 Chart sites_chart(const costmodel::RunReport& report) {
   constexpr std::size_t kMostSites = 32;
   const Scale unit = time_scale(report.round.duration_s);
-  Json labels = Json::array(), compute = Json::array(), exposed = Json::array(), idle = Json::array();
+  Json labels = Json::array();
+  TimeBars bars(report.round.upkeep_s > 0);
   std::vector<Row> rows;
   for (const costmodel::SiteReport& site : report.sites) {
     if (rows.size() == kMostSites) break;
     labels.push_back(site.name);
-    compute.push_back(site.compute_s / unit.size);
-    exposed.push_back(site.exposed_communication_s / unit.size);
-    idle.push_back(site.idle_s / unit.size);
-    rows.push_back({site.name, human_time(site.compute_s), human_time(site.exposed_communication_s),
-                    human_time(site.idle_s)});
+    rows.push_back({site.name});
+    bars.add({site.compute_s, site.exposed_communication_s, site.idle_s, site.upkeep_s}, unit, rows.back());
   }
   Chart chart;
   chart.label = fmt::format(
@@ -80,10 +119,8 @@ Chart sites_chart(const costmodel::RunReport& report) {
                 {"stacked", true},
                 {"labels", labels},
                 {"x_title", "time in the mean round, " + unit.name},
-                {"series", Json::array({bars_of("compute", compute),
-                                        bars_of("exposed communication", exposed), bars_of("idle", idle)})}};
-  chart.table = table("The mean round, site by site",
-                      {{"site"}, {"compute", true}, {"exposed", true}, {"idle", true}}, rows);
+                {"series", bars.series()}};
+  chart.table = table("The mean round, site by site", bars.columns({{"site"}}), rows);
   return chart;
 }
 
@@ -196,8 +233,9 @@ Chart times_chart(const std::vector<Run>& runs) {
   double least = HUGE_VAL;
   for (const Run& run : runs) least = std::min(least, run.figures.wall_clock_s);
   const Scale unit = time_scale(least);
-  Json labels = Json::array(), compute = Json::array(), exposed = Json::array(), idle = Json::array(),
-       ends = Json::array(), more = Json::array();
+  Json labels = Json::array(), ends = Json::array(), more = Json::array();
+  TimeBars bars(
+      std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.figures.round.upkeep_s > 0; }));
   std::vector<Row> rows;
   for (const Run& run : runs) {
     const costmodel::MeanRound& round = run.figures.round;
@@ -205,26 +243,18 @@ Chart times_chart(const std::vector<Run>& runs) {
     labels.push_back(run.name);
     ends.push_back(human_time(run.figures.wall_clock_s));
     more.push_back(", " + human_percent(run.figures.compute_utilization) + " compute");
-    compute.push_back(in_run(round.compute_s) / unit.size);
-    exposed.push_back(in_run(round.exposed_communication_s) / unit.size);
-    idle.push_back(in_run(round.idle_s) / unit.size);
-    rows.push_back({run.name, human_time(run.figures.wall_clock_s), human_time(in_run(round.compute_s)),
-                    human_time(in_run(round.exposed_communication_s)), human_time(in_run(round.idle_s))});
+    rows.push_back({run.name, human_time(run.figures.wall_clock_s)});
+    bars.add({in_run(round.compute_s), in_run(round.exposed_communication_s), in_run(round.idle_s),
+              in_run(round.upkeep_s)},
+             unit, rows.back());
   }
   Chart chart;
   chart.label = "Components of the wall clock, as means over the sites.";
   chart.height_rem = 6 + 2.2 * static_cast<double>(runs.size());
-  chart.data = {{"kind", "bars"},
-                {"stacked", true},
-                {"labels", labels},
-                {"ends", ends},
-                {"more_of_ends", more},
-                {"x_title", "wall clock, " + unit.name},
-                {"series", Json::array({bars_of("compute", compute),
-                                        bars_of("exposed communication", exposed), bars_of("idle", idle)})}};
-  chart.table =
-      table("Means over sites",
-            {{"result"}, {"wall clock", true}, {"compute", true}, {"exposed", true}, {"idle", true}}, rows);
+  chart.data = {{"kind", "bars"},         {"stacked", true},      {"labels", labels},
+                {"ends", ends},           {"more_of_ends", more}, {"x_title", "wall clock, " + unit.name},
+                {"series", bars.series()}};
+  chart.table = table("Means over sites", bars.columns({{"result"}, {"wall clock", true}}), rows);
   return chart;
 }
 

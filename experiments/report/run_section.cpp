@@ -122,7 +122,7 @@ std::string waits(const costmodel::RunReport& report) {
   std::vector<Row> rows;
   for (const costmodel::CriticalStep& step : report.critical_path) {
     if (rows.size() == kMostRunRows) break;
-    rows.push_back({step.what, step.transfer ? "transfer" : "compute", step.site, human_time(step.seconds),
+    rows.push_back({step.what, to_string(step.activity), step.site, human_time(step.seconds),
                     human_percent(all_s > 0 ? step.seconds / all_s : 0)});
   }
   const std::string what = "Critical path of a round, in time order";

@@ -250,6 +250,7 @@ static Json without_cost(const costmodel::RunReport& report) {
   Json json = {{"schema", "fomoe.run/1"}, {"executor", report.executor}};
   add_fields(json, report, costmodel::kReportFields);
   add_fields(json["round"], report.round, costmodel::kRoundFields);
+  if (report.round.upkeep_delay_s) json["round"]["upkeep_delay_s"] = *report.round.upkeep_delay_s;
   json["sites"] = Json::array();
   for (const costmodel::SiteReport& site : report.sites)
     add_fields(json["sites"].emplace_back(Json::object()), site, costmodel::kSiteFields);
@@ -257,7 +258,7 @@ static Json without_cost(const costmodel::RunReport& report) {
   for (const costmodel::CriticalStep& step : report.critical_path)
     json["critical_path"].push_back({{"what", step.what},
                                      {"site", step.site},
-                                     {"kind", step.transfer ? "transfer" : "compute"},
+                                     {"kind", to_string(step.activity)},
                                      {"seconds", step.seconds}});
   add_fields(json["bottleneck"], report.bottleneck, costmodel::kBottleneckFields);
   json["provenance"] = to_json(report.provenance);

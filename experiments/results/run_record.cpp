@@ -59,6 +59,45 @@ SeenConnections read_connections(const std::string& path, const Json& json) {
   return connections;
 }
 
+Json to_json(const WholeRun& whole) {
+  Json json = {{"restarts", whole.restarts}, {"wall_clock_s", whole.wall_clock_s}, {"lost_s", whole.lost_s}};
+  for (const PartOfRun& part : whole.parts)
+    json["parts"].push_back({{"first_round", part.first_round},
+                             {"began_s", part.began_s},
+                             {"saved_s", part.saved_s},
+                             {"upkeep_s", part.upkeep_s},
+                             {"absent", part.absent}});
+  return json;
+}
+
+WholeRun read_whole_run(const std::string& path, const Json& json) {
+  const JsonObject object(path, kRun, "run.whole_run", json, {"restarts", "wall_clock_s", "lost_s", "parts"});
+  WholeRun whole;
+  whole.restarts = object.count("restarts", 0);
+  whole.wall_clock_s = object.seconds("wall_clock_s");
+  whole.lost_s = object.seconds("lost_s");
+  if (!object.has("parts")) return whole;
+  for (const Json& entry : object.filled_array("parts")) {
+    const JsonObject one(path, kRun, fmt::format("run.whole_run.parts[{}]", whole.parts.size()), entry,
+                         {"first_round", "began_s", "saved_s", "upkeep_s", "absent"});
+    PartOfRun part;
+    const PartOfRun before = whole.parts.empty() ? PartOfRun() : whole.parts.back();
+    part.first_round = one.count("first_round", before.first_round);
+    part.began_s = one.seconds("began_s");
+    part.saved_s = one.seconds("saved_s");
+    part.upkeep_s = one.seconds("upkeep_s");
+    if (part.saved_s < part.began_s || part.began_s < before.saved_s)
+      one.refuse("saved_s", fmt::format("{}", part.saved_s),
+                 "seconds that do not go back from one part of the run to the next");
+    for (const Json& site : one.array("absent")) {
+      if (!site.is_string()) one.refuse_value("absent", site, "names of sites");
+      part.absent.push_back(site.get<std::string>());
+    }
+    whole.parts.push_back(std::move(part));
+  }
+  return whole;
+}
+
 Json to_json(const RunRecord& record) {
   Json json = {{"id", record.id},
                {"started_at", record.started_at},
@@ -67,10 +106,7 @@ Json to_json(const RunRecord& record) {
                {"whole", record.whole},
                {"scenario_toml", record.source.toml},
                {"files", record.source.files}};
-  if (record.all)
-    json["whole_run"] = {{"restarts", record.all->restarts},
-                         {"wall_clock_s", record.all->wall_clock_s},
-                         {"lost_s", record.all->lost_s}};
+  if (record.all) json["whole_run"] = to_json(*record.all);
   if (!record.code.empty()) json["code"] = record.code;
   if (record.threads > 0) {
     json["threads"] = record.threads;
@@ -113,6 +149,8 @@ RunRecord read_record(const std::string& path, const Json& json) {
   }
   if (object.has("connections"))
     record.connections = read_connections(path, object.at("connections", "what the kernel said"));
+  if (object.has("whole_run"))
+    record.all = read_whole_run(path, object.at("whole_run", "what is known of the whole run"));
   record.source.toml = object.text("scenario_toml");
   const Json& files = object.at("files", "the files of the scenario");
   for (const auto& item : files.items()) {
@@ -156,6 +194,8 @@ costmodel::RunReport read_figures(const std::string& path, const Json& json) {
   if (!json.contains("round") || !json["round"].is_object())
     fail(path, "round", "nothing", "the mean round", kRun.remedy);
   read_numbers(path, json["round"], "round.", report.round, costmodel::kRoundFields);
+  if (json["round"].contains("upkeep_delay_s"))
+    report.round.upkeep_delay_s = number(path, json["round"], "round.", "upkeep_delay_s");
   if (!json.contains("round_durations_s")) return report;
   const Json& durations = json["round_durations_s"];
   if (!durations.is_array() || !std::all_of(durations.begin(), durations.end(), [](const Json& seconds) {
@@ -211,7 +251,7 @@ std::string run_report_json(const costmodel::RunReport& report, const costmodel:
   return to_text(document);
 }
 
-MeasuredRun read_measured_run(const std::string& path, bool in_turn) {
+MeasuredRun read_measured_run(const std::string& path, const AlsoRead& also) {
   Json json = read_any_json(path, {&kRun, &kWan});
   if (json["schema"] == kWan.schema) {
     if (!json.contains("run_report") || !json["run_report"].is_object())
@@ -228,9 +268,14 @@ MeasuredRun read_measured_run(const std::string& path, bool in_turn) {
          kRun.remedy);
   MeasuredRun run = {path, read_record(path, json["run"]), read_figures(path, json)};
   run.record.settings = settings_of(json);
-  if (run.record.in_turn && !in_turn)
+  if (run.record.in_turn && !also.in_turn)
     fail(path, "run.in_turn", "true", "false (one process per site, all at the same time)", kRun.remedy);
-  if (!run.record.whole) fail(path, "run.whole", "false", "true (a run that was not resumed)", kRun.remedy);
+  if (!run.record.whole && !also.resumed)
+    fail(path, "run.whole", "false", "true (a run that was not resumed)", kRun.remedy);
+  if (!run.record.whole && (!run.record.all || run.record.all->parts.size() < 2))
+    fail(path, "run.whole_run.parts", "nothing",
+         "the parts of the whole run, which later versions keep beside the checkpoints of the first site",
+         kRun.remedy);
   return run;
 }
 

@@ -17,6 +17,16 @@ struct SeedResult {
   double perplexity = 0;  // on the validation sequences
 };
 
+/// The rounds of a run from one start of its processes to the checkpoint from which the next start went on,
+/// or to the end. Times are seconds since the run began.
+struct PartOfRun {
+  std::int64_t first_round = 0;
+  double began_s = 0;
+  double saved_s = 0;               // the last checkpoint, or the beginning
+  double upkeep_s = 0;              // validation, checkpoints and logs of the first site until then
+  std::vector<std::string> absent;  // sites without which the others went on
+};
+
 /// All of a run that was started again, of whose later rounds the report has the times and bytes.
 struct WholeRun {
   std::int64_t restarts = 0;
@@ -24,6 +34,7 @@ struct WholeRun {
   /// Time from the last checkpoint before each loss until the rounds went on: steps that were done again, the
   /// wait, and the start of the processes.
   double lost_s = 0;
+  std::vector<PartOfRun> parts;  // restarts + 1; empty in reports of earlier versions
 };
 
 /// What the kernel says at the end of the run about a TCP connection of the first process (TCP_INFO in the
@@ -84,9 +95,15 @@ struct MeasuredRun {
   costmodel::RunReport report;  // only times, utilisation, bytes and the mean round
 };
 
+/// Measured runs that are accepted beside whole runs whose sites work in parallel. A run that was started
+/// again is whole only if its report has the parts of the whole run (WholeRun::parts).
+struct AlsoRead {
+  bool in_turn = false;  // runs in one process
+  bool resumed = false;  // runs that were started again
+};
+
 /// Reads a measured report (schema "fomoe.run/1"), which may be part of a report of fomoe-wan
-/// ("fomoe.wan/1"). Throws FileError, also for simulated reports, resumed runs and, unless `in_turn`, runs in
-/// one process: their times are not those of a whole run whose sites work in parallel.
-MeasuredRun read_measured_run(const std::string& path, bool in_turn = false);
+/// ("fomoe.wan/1"). Throws FileError, also for simulated reports.
+MeasuredRun read_measured_run(const std::string& path, const AlsoRead& also = {});
 
 }  // namespace fomoe::scenario

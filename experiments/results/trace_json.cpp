@@ -30,6 +30,7 @@ std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& p
   std::map<std::int64_t, costmodel::RoundPlan> rounds;
   std::set<std::pair<int, int>> named;  // (process, thread)
   for (const costmodel::Interval& interval : timeline.intervals) {
+    if (interval.activity == costmodel::Activity::upkeep) continue;  // traces are those of simulations
     const std::int64_t index = timeline.rounds[static_cast<std::size_t>(interval.round)];
     if (!rounds.contains(index)) rounds[index] = plan.round(index);
     const costmodel::Op& op = rounds[index].ops[static_cast<std::size_t>(interval.op)];

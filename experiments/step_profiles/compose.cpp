@@ -57,6 +57,7 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     composed.superseded = shallow.superseded;
     composed.source = shallow.source;
   }
+  composed.shared_device = shallow.shared_device || deep.shared_device;
   composed.model.layers = layers;
   composed.model.name = "custom";
   composed.points.clear();
@@ -87,6 +88,12 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     whole.sequences_per_gpu = point.sequences_per_gpu;
     whole.micro_batches = point.micro_batches;
     whole.memory_counter = point.memory_counter;
+    // What was waited for is not known of the composed time, but of both that it is made of.
+    const auto larger = [](std::optional<double> x, std::optional<double> y) {
+      return x || y ? std::optional(std::max(x.value_or(0), y.value_or(0))) : std::nullopt;
+    };
+    whole.waited_share = larger(other->waited_share, point.waited_share);
+    whole.device_waited_share = larger(other->device_waited_share, point.device_waited_share);
     // One composed step from each pair of measured ones: their spread is that of both measurements, which the
     // extrapolation multiplies. A part that this makes negative is noise of a part that takes no time.
     for (std::size_t i = 0; i < std::min(other->samples.size(), point.samples.size()); ++i) {

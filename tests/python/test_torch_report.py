@@ -10,7 +10,7 @@ import pytest
 from torch_sites import scenario
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from fomoe.torch import _plan_file, _report, _scenario, _timeline  # noqa: E402
+from fomoe.torch import _plan_file, _profile, _report, _scenario, _timeline  # noqa: E402
 
 MODEL = {"d_model": 16, "layers": 1, "heads": 2, "experts": 4, "active_experts": 2, "d_expert": 8, "vocabulary": 32, "sequence_length": 8}
 
@@ -55,6 +55,24 @@ def test_the_drawn_round_is_the_middle_one():
     assert (drawn["round"], drawn["duration_s"], drawn["nodes"]) == (1, 10.0, ["a", "b"])
     own = [(span["kind"], span["what"], round(span["end_s"], 3)) for span in drawn["spans"] if span["node"] == 1]
     assert own == [("compute", "steps and others", 4.001), ("transfer", "average", 10.0), ("bytes under way", "", 10.0)]
+
+
+def test_validation_between_steps_is_drawn_and_part_of_the_critical_path():
+    """Two rounds; before the second one both sites validate for 3 s."""
+    parts = [(0, 0, "compute", 0.0, 4.0), (1, 0, "transfer", 4.0, 5.0), (-1, 1, "upkeep", 5.0, 8.0), (0, 1, "compute", 8.0, 12.0), (1, 1, "transfer", 12.0, 13.0)]
+    intervals = [_timeline.Interval(node, op, at, activity, start, end) for node in range(2) for op, at, activity, start, end in parts]
+    means = _timeline.means_of(intervals, nodes=2, rounds=2)
+    assert means.compute_s == [4.0, 4.0] and means.round_ends_s == [5.0, 13.0]
+    names = lambda one: {0: "steps", 1: "average", -1: "validation, checkpoints, logs"}[one.op]  # noqa: E731
+    path = _timeline.critical_path(intervals, means.round_ends_s, 1, names, lambda node: f"site-{node}")
+    assert [(step["kind"], step["seconds"]) for step in path] == [("upkeep", 3.0), ("compute", 4.0), ("transfer", 1.0)]
+    drawn = _timeline.drawn_round(intervals, means.round_ends_s, 0, names, ["a", "b"])
+    assert [(span["start_s"], span["end_s"]) for span in drawn["spans"] if span["kind"] == "upkeep"] == [(0.0, 3.0), (0.0, 3.0)]
+
+
+def test_a_profile_on_a_gpu_says_how_much_of_the_time_is_beyond_the_fastest_steps():
+    assert _profile._beyond_fastest([[1.0, 2.0, 1.0]] * 20) == 0
+    assert abs(_profile._beyond_fastest([[4.0]] * 2 + [[8.0]] * 18) - (1 - 20 * 4 / (2 * 4 + 18 * 8))) < 1e-12
 
 
 def test_a_report_by_hand(tmp_path, monkeypatch):

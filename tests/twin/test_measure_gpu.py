@@ -63,6 +63,14 @@ def test_the_rehearsal_runs_every_stage_with_the_real_programs(tmp_path):
         "medium-compiled.json", "small-by-graph.json", "small-by-host.json", "medium-1-layers.json", "medium-2-layers.json",
         "medium-held-out.json", "large-16-layers.json", "large-16-eager-grouped.json", "large-16-compiled.json",
         "large-1-layers.json", "large-2-layers.json", "xl-1-layers.json", "xl-2-layers.json", "xxl-1-layers.json", "xxl-2-layers.json"])
+    # Processes that share the device do so on purpose: their profiles say so, and no point is timed again when others have ended.
+    sharing = [path for path in profiles if path.parent.name in ("shared2", "shared4")]
+    assert len(sharing) == 6
+    assert sorted(path for path in profiles if json.loads(path.read_text()).get("shared_device")) == sharing
+    for path in sharing:
+        points = json.loads(path.read_text())["points"]
+        assert all("waited_share" in point and len(point["samples"]) >= 3 for point in points), path
+        assert "again" not in path.with_suffix(".txt").read_text()
     rates = json.loads((output / "rates/rates.json").read_text())["rates"]
     assert {rate["kind"] for rate in rates} == {"matmul", "grouped", "copy"}
     kernels = json.loads((output / "kernels/kernels.json").read_text())
@@ -207,6 +215,19 @@ def test_where_recorded_steps_fail_later_ones_go_kernel_by_kernel(tmp_path, fake
     assert measure(tmp_path / "good", folder, env).returncode == 0
     assert [call for call in calls.read_text().splitlines() if "--cuda-graph off" in call] == \
         [call for call in calls.read_text().splitlines() if "small-by-host" in call]
+
+
+def test_processes_that_share_the_gpu_say_so_and_are_timed_for_equally_long(tmp_path, fakes):
+    folder, env = fakes
+    (folder / "fomoe-train").write_text(FAKE.replace("\n", '\necho "$*" >>"$CALLS"\n', 1))
+    calls = tmp_path / "calls"
+    assert measure(tmp_path / "out", folder, {**env, "CALLS": str(calls)}).returncode == 0
+    sharing = [call for call in calls.read_text().splitlines() if "/shared2" in call or "/shared4" in call]
+    profiles = [call for call in sharing if call.startswith("profile")]
+    assert len(profiles) == 2 + 4
+    assert all("--shared-device" in call and "--time-budget 1s" in call and "--steps" not in call for call in profiles)
+    others = [call for call in calls.read_text().splitlines() if call.startswith("profile") and call not in profiles]
+    assert others and not [call for call in others if "--shared-device" in call]
 
 
 def test_a_stage_that_hangs_is_ended_at_the_budget_and_the_next_call_goes_on(tmp_path, fakes):

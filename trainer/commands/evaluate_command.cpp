@@ -55,7 +55,8 @@ void check_unseen(const WholeModel& whole, const RunData& data, std::int64_t seq
           "example --set trainer.validation_data=other-tokens.bin");
     return;
   }
-  if (hash_of(data.corpus) != trained_on) return;
+  // A training by domains lists its files.
+  if (hash_of(data.corpus) != trained_on && hash_of(data.own_files()) != trained_on) return;
   const bool left_out = entry(whole.trained_on, kValidationData) == kEndOfData;
   const std::string kept = left_out ? entry(whole.trained_on, kValidationSequences) : "0";
   if (sequences <= parse_number<std::int64_t>(kept).value_or(0)) return;
@@ -107,11 +108,12 @@ int evaluate_command(const std::vector<std::string>& arguments) {
         "trainer.validation_sequences=64");
   const WholeModel whole = read_model(given["model"].as<std::string>());
   check_same_model(whole.shape, request.scenario.model);
+  request.settings.data_split = "shared";  // nothing is dealt, and the validation sequences are the same
   const RunData data(request.scenario, request.settings, costmodel::make_plan(request.scenario));
   check_unseen(whole, data, request.settings.validation_sequences);
   const TrainingOptions training = training_options(request);
   const EvaluationLoss losses =
-      evaluation_loss(model_of(whole, training.device, training.dtype), data.batches,
+      evaluation_loss(model_of(whole, training.device, training.dtype), *data.batches,
                       std::max<std::int64_t>(1, training.micro_batch_sequences));
   const double loss = losses.mean;
   if (!std::isfinite(std::exp(loss)))
@@ -122,7 +124,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
                               {"loss", loss},
                               {"loss_standard_deviation", losses.standard_deviation},
                               {"perplexity", std::exp(loss)},
-                              {"sequences", data.batches.validation_sequences()},
+                              {"sequences", data.batches->validation_sequences()},
                               {"rounds", whole.rounds},
                               {"steps", whole.steps}};
   const std::string output = given.count("output") ? given["output"].as<std::string>() : "";
@@ -133,7 +135,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
         "loss %.4f nats per token, perplexity %.4g, on %lld validation sequences, whose losses have a "
         "standard "
         "deviation of %.2g nats\n",
-        loss, std::exp(loss), static_cast<long long>(data.batches.validation_sequences()),
+        loss, std::exp(loss), static_cast<long long>(data.batches->validation_sequences()),
         losses.standard_deviation);
     if (data.path.empty()) std::printf("%s\n", data.description().c_str());
   }

@@ -27,6 +27,7 @@ constexpr const char* kExamples = R"(
 Examples
   fomoe-train profile --model small --sequence-length 128 --output -
   fomoe-train profile --model small --sequence-length 128 --local-experts 4,8 --micro-batch-sequences 1,2 --output small.json
+  for i in 1 2; do fomoe-train profile --model small --shared-device --time-budget 4s --output small-$i.json & done; wait
 )";
 
 po::options_description described() {
@@ -51,6 +52,7 @@ po::options_description described() {
     ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "number of timed steps per measurement point, at least 3")
     ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "number of untimed steps before the timed steps")
     ("time-budget", po::value<std::string>()->default_value("60s"), "stop a measurement point after this time, but not before 3 steps")
+    ("shared-device", po::bool_switch(), "other processes are timed on the same device at the same time, on purpose: each point takes the whole --time-budget, no point is measured again because others took turns, and predictions say that the device was shared")
     ("seed", po::value<std::string>()->default_value(std::to_string(defaults.seed)), "seed of the weights and tokens")
     ("output", po::value<std::string>(), "output file, or - for standard output");
   // clang-format on
@@ -196,6 +198,12 @@ ProfileOptions read_options(const po::variables_map& given) {
   }
   if (given.count("threads"))
     options.threads = static_cast<int>(whole_number("threads", text("threads"), 1, 4096));
+  options.shared_device = given["shared-device"].as<bool>();
+  if (options.shared_device && !given["steps"].defaulted())
+    throw UsageError(
+        "--steps: got \"" + text("steps") +
+        "\" together with --shared-device; expected only one of them, since processes that share a "
+        "device end their points after the same time; for example --shared-device --time-budget 4s");
   options.steps = whole_number("steps", text("steps"), kFewestSteps, kMost);
   options.warmup = whole_number("warmup", text("warmup"), 0, kMost);
   options.time_budget_s = duration_s("time-budget", text("time-budget"));

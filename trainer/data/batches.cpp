@@ -146,7 +146,9 @@ void Batches::deal(const SiteData& sites) {
     const std::vector<std::size_t> site_of = deal_by_size(sizes, lists_.size());
     std::size_t d = 0;
     for (const auto& [domain, files] : domains) {
-      for (const std::size_t f : files) lists_[site_of[d]].ranges.emplace_back(starts_[f], starts_[f + 1]);
+      List& list = lists_[site_of[d]];
+      for (const std::size_t f : files) list.ranges.emplace_back(starts_[f], starts_[f + 1]);
+      list.files.insert(list.files.end(), files.begin(), files.end());
       ++d;
     }
   }
@@ -160,6 +162,12 @@ void Batches::deal(const SiteData& sites) {
                                 "; expected at least one for each site; for example --set "
                                 "trainer.data_split=shared, or fewer trainer.validation_sequences");
   }
+}
+
+std::vector<std::vector<std::size_t>> Batches::files_of_sites() const {
+  std::vector<std::vector<std::size_t>> files;
+  for (const List& list : lists_) files.push_back(list.files);
+  return files;
 }
 
 Batches::Sequence Batches::at_position(List& list, std::int64_t position) const {

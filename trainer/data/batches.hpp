@@ -61,6 +61,9 @@ class Batches {
     return static_cast<std::int64_t>(validation_.size());
   }
   [[nodiscard]] std::int64_t training_sequences() const { return starts_.back(); }
+  /// The files of the corpus that each site trains on, by the sites of SiteData that have a part of the
+  /// batch; only with DataSplit::domain.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> files_of_sites() const;
 
  private:
   using Number = std::uint32_t;  // of a training sequence: files one after another
@@ -74,6 +77,7 @@ class Batches {
     std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // [begin, end) of its sequences in dealt_
     std::int64_t pass = -1;                                     // of `order`
     std::vector<Number> order = {};                             // of the sequences in one pass
+    std::vector<std::size_t> files = {};                        // of its domains
   };
   void deal(const SiteData& sites);
   [[nodiscard]] Sequence at_position(List& list, std::int64_t position) const;

@@ -53,9 +53,7 @@ Corpus Corpus::open(const std::string& path, std::int64_t vocabulary) {
     add_token_files(path, "", names);
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
-      const std::size_t slash = name.find('/');
-      corpus.add({name, slash == std::string::npos ? "" : name.substr(0, slash),
-                  TokenFile::open((fs::path(path) / name).string(), vocabulary)});
+      corpus.add({name, domain_of(name), TokenFile::open((fs::path(path) / name).string(), vocabulary)});
     }
     if (corpus.files_.empty())
       throw FileError(path +
@@ -66,6 +64,17 @@ Corpus Corpus::open(const std::string& path, std::int64_t vocabulary) {
   }
   (void)corpus.sample();
   return corpus;
+}
+
+Corpus Corpus::of(std::vector<File> files) {
+  Corpus corpus;
+  for (File& file : files) corpus.add(std::move(file));
+  return corpus;
+}
+
+std::string Corpus::domain_of(const std::string& name) {
+  const std::size_t slash = name.find('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
 }
 
 Corpus Corpus::synthetic(std::int64_t vocabulary, std::int64_t tokens, std::uint64_t seed) {

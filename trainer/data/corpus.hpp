@@ -27,6 +27,10 @@ class Corpus {
   /// Opens a file or a folder. Reads the headers of all files and a sample of the tokens. Throws FileError if
   /// a file has another format, or if the sample has an id outside of the vocabulary.
   static Corpus open(const std::string& path, std::int64_t vocabulary);
+  /// A folder with these files.
+  static Corpus of(std::vector<File> files);
+  /// The domain of a file with this name: its sub-folder of the first level.
+  static std::string domain_of(const std::string& name);
   static Corpus synthetic(std::int64_t vocabulary, std::int64_t tokens, std::uint64_t seed);
   /// Entropy of the next token of the synthetic chain, in nats.
   static double synthetic_loss(std::int64_t vocabulary);

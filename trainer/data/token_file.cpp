@@ -136,7 +136,15 @@ TokenFile TokenFile::in_memory(const std::vector<std::uint32_t>& ids, std::int64
   return tokens;
 }
 
+TokenFile TokenFile::elsewhere(const std::string& name, std::int64_t size) {
+  TokenFile tokens;
+  tokens.path_ = name;
+  tokens.size_ = size;
+  return tokens;
+}
+
 void TokenFile::copy(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
+  if (!here()) throw FileError(path_ + ": cannot be read: it is at another site");
   const auto read = [&](auto example) {
     using T = decltype(example);
     const std::byte* from = data_.get() + static_cast<std::size_t>(begin) * sizeof(T);

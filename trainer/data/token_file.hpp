@@ -19,9 +19,13 @@ class TokenFile {
   static TokenFile open(const std::string& path, std::int64_t vocabulary);
   /// Tokens that are in no file.
   static TokenFile in_memory(const std::vector<std::uint32_t>& ids, std::int64_t vocabulary);
+  /// A file of that many tokens which is at another site.
+  static TokenFile elsewhere(const std::string& name, std::int64_t tokens);
 
   [[nodiscard]] std::int64_t size() const { return size_; }
-  /// Copies tokens begin … begin + count − 1. Throws FileError if one of them is outside of the vocabulary.
+  [[nodiscard]] bool here() const { return data_ != nullptr; }
+  /// Copies tokens begin … begin + count − 1. Throws FileError if one of them is outside of the vocabulary,
+  /// or if the file is not here.
   void copy(std::int64_t begin, std::int64_t count, std::int64_t* out) const;
 
  private:

@@ -145,6 +145,12 @@ void Executor::note(NodeId node, const OpOfRound& which, Activity activity, doub
   intervals_.push_back({node, which.second, which.first, activity, start_s, end_s});
 }
 
+void Executor::note_upkeep(std::int64_t round, double start_s) {
+  const double end_s = now_s();
+  for (const auto& [node, worker] : workers_)
+    intervals_.push_back({node, costmodel::kNoOp, round, Activity::upkeep, start_s, end_s});
+}
+
 void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
   const costmodel::Op& op = plan.ops[static_cast<std::size_t>(op_)];
   const auto& work = std::get<Compute>(op.what);

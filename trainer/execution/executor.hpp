@@ -185,6 +185,8 @@ class Executor {
   [[nodiscard]] std::vector<costmodel::Interval> take_intervals(std::int64_t round);
   void zero_clock();
   [[nodiscard]] double now_s() const;
+  /// The hosted nodes have done since `start_s` what is no operation of the plan, before `round`.
+  void note_upkeep(std::int64_t round, double start_s);
 
   /// Puts the sharded state of the optimisers together in the workers of all processes of the site, until
   /// close_shards(). Every process of the site must call it. Without shards, neither does anything.

@@ -19,7 +19,7 @@ constexpr std::int64_t kIntervalsInBlock = 4096, kMostRoundsInBlock = 128;
 double exposed_at(costmodel::NodeId node, const std::vector<Interval>& intervals) {
   std::vector<costmodel::Span> transferring, computing;
   for (const Interval& interval : intervals) {
-    if (interval.node != node) continue;
+    if (interval.node != node || interval.activity == Activity::upkeep) continue;
     (interval.activity == Activity::transfer ? transferring : computing)
         .emplace_back(interval.start_s, interval.end_s);
   }

@@ -32,7 +32,8 @@ std::vector<Span> taken_until(double until_s, std::vector<Span>& spans) {
 IntervalSummary::IntervalSummary(const costmodel::Plan& plan, std::int64_t first_round)
     : plan_(plan),
       first_round_(first_round),
-      round_end_s_(static_cast<std::size_t>(plan.rounds - first_round), 0) {
+      round_end_s_(static_cast<std::size_t>(plan.rounds - first_round), 0),
+      upkeep_delay_(plan.nodes.size()) {
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     const auto site = static_cast<std::size_t>(plan.nodes[n].site);
     if (site >= sites_.size()) sites_.resize(site + 1);
@@ -64,6 +65,13 @@ void IntervalSummary::fold(std::int64_t round) {
                [&](const Interval& interval) { return std::abs(interval.round - middle) < kKeptRounds; });
   fold_sites(old);
   fold_communication(old);
+  upkeep_delay_.add(old);
+}
+
+double IntervalSummary::upkeep_delay_s() const {
+  costmodel::UpkeepDelay whole = upkeep_delay_;
+  whole.add(pending_);
+  return whole.seconds();
 }
 
 // A node computes one operation after another, and starts what belongs to later rounds after the computations
@@ -80,6 +88,7 @@ void IntervalSummary::fold_sites(const std::vector<Interval>& old) {
   }
   std::vector<double> later_s(sites_.size(), std::numeric_limits<double>::infinity());
   for (const Interval& interval : pending_) {
+    if (interval.activity == Activity::upkeep) continue;
     double& first_s = later_s[static_cast<std::size_t>(node_of(interval).site)];
     first_s = std::min(first_s, interval.start_s);
   }

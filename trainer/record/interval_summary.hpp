@@ -13,6 +13,7 @@
 #include "costmodel/math/spans.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/timeline/timeline.hpp"
+#include "costmodel/timeline/upkeep_delay.hpp"
 
 namespace fomoe::trainer {
 
@@ -34,6 +35,8 @@ class IntervalSummary {
   [[nodiscard]] costmodel::Timeline timeline() const;
   /// A timeline that has the intervals around the middle one of the executed rounds, for the picture.
   [[nodiscard]] costmodel::Timeline around_middle() const;
+  /// Seconds by which the run would be shorter without validation, checkpoints and logs between its rounds.
+  [[nodiscard]] double upkeep_delay_s() const;
 
   /// Number of intervals and spans in memory.
   [[nodiscard]] std::size_t kept() const;
@@ -58,7 +61,8 @@ class IntervalSummary {
   std::vector<costmodel::Interval> near_middle_;  // reduced intervals that the picture needs
   std::vector<double> round_end_s_;               // by position; 0: no interval so far
   std::vector<OfSite> sites_;
-  double communication_s_ = 0;  // sum over the reduced rounds
+  costmodel::UpkeepDelay upkeep_delay_;  // of the reduced rounds
+  double communication_s_ = 0;           // sum over the reduced rounds
 };
 
 }  // namespace fomoe::trainer

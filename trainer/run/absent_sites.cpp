@@ -53,12 +53,19 @@ std::vector<NodeId> AbsentSites::nodes() const {
   return out;
 }
 
-std::string AbsentSites::names(const costmodel::Plan& plan, const platforms::Platform& platform) const {
-  std::string text;
+std::vector<std::string> AbsentSites::list(const costmodel::Plan& plan,
+                                           const platforms::Platform& platform) const {
+  std::vector<std::string> names;
   for (const NodeId node : nodes()) {
     const int site = plan.nodes[static_cast<std::size_t>(node)].site;
-    text += (text.empty() ? "" : ", ") + platform.sites[static_cast<std::size_t>(site)].name;
+    names.push_back(platform.sites[static_cast<std::size_t>(site)].name);
   }
+  return names;
+}
+
+std::string AbsentSites::names(const costmodel::Plan& plan, const platforms::Platform& platform) const {
+  std::string text;
+  for (const std::string& name : list(plan, platform)) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 

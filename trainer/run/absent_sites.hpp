@@ -35,6 +35,8 @@ class AbsentSites {
   [[nodiscard]] bool none() const { return nodes().empty(); }
   [[nodiscard]] const std::vector<bool>& by_node() const { return absent_; }
   [[nodiscard]] std::vector<costmodel::NodeId> nodes() const;
+  [[nodiscard]] std::vector<std::string> list(const costmodel::Plan& plan,
+                                              const platforms::Platform& platform) const;
   [[nodiscard]] std::string names(const costmodel::Plan& plan, const platforms::Platform& platform) const;
   /// The share of all sequences that belongs to the sites that are present.
   [[nodiscard]] double trained_share(const costmodel::Plan& plan) const;

@@ -78,7 +78,7 @@ std::string order_text(const costmodel::Plan& plan) {
 }  // namespace
 
 Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan,
-                          const TrainingOptions& options, const Corpus& corpus,
+                          const TrainingOptions& options, const std::string& data,
                           const std::optional<Corpus>& validation_corpus) {
   const ordered_json scenario = scenario::to_json(request.scenario);
   Digest digest = {{"seed", std::to_string(request.scenario.seed)}};
@@ -91,10 +91,15 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
   for (const auto& [name, value] : scenario::weight_settings(request.settings))
     digest.emplace_back(name, value);
   digest.emplace_back("trainer.dtype", c10::toString(options.dtype));
-  digest.emplace_back(kTrainingData, hash_of(corpus));
+  digest.emplace_back(kTrainingData, data);
   digest.emplace_back(kValidationData, validation_corpus ? hash_of(*validation_corpus) : kEndOfData);
   digest.emplace_back("--paced", request.paced ? "yes" : "no");
   return digest;
+}
+
+void set_data(Digest& digest, const std::string& data) {
+  for (auto& [name, value] : digest)
+    if (name == kTrainingData) value = data;
 }
 
 Digest shared_by_processes(const RunRequest& request, const costmodel::Plan& plan,

@@ -19,8 +19,10 @@ namespace fomoe::trainer {
 /// of it, although links may change the order of sums, and the number of tokens the later learning rates:
 /// such a run goes on with the new order and the new rates.
 Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan,
-                          const TrainingOptions& options, const Corpus& corpus,
+                          const TrainingOptions& options, const std::string& data,
                           const std::optional<Corpus>& validation_corpus = {});
+/// Replaces the data, when all sites have listed their files.
+void set_data(Digest& digest, const std::string& data);
 
 /// What all processes must have in common: the above, the order of transfers, the number of tokens, and the
 /// code of the program.

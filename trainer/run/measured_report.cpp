@@ -201,6 +201,7 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
   report.executor = "measured";
   take_upkeep_from_idle(report, executed, observations);
+  report.round.upkeep_delay_s = intervals.upkeep_delay_s() / static_cast<double>(executed.rounds);
   double loss = 0, whole_loss = -1;
   int validated = 0;
   for (const Observation& seen : observations) {

@@ -54,6 +54,14 @@ struct ReportContext {
   std::string links;         // environment variable FOMOE_LINKS, which fomoe-wan sets; empty: not set
 };
 
+struct RunData;
+struct RunRequest;
+struct TrainingOptions;
+class AbsentSites;
+/// What is known of the run before its end; first_round and steps are not set.
+ReportContext report_context(const RunRequest& request, const costmodel::Plan& plan,
+                             const AbsentSites& absent, const RunData& data, const TrainingOptions& options);
+
 /// The last validation as JSON, or an empty text if there was none:
 ///
 ///   {"data", "sequences", "loss", "mean_site_loss", "sites": [{"site", "loss", "routers": [{"entropy",

@@ -1,7 +1,14 @@
-// The settings of a scenario's [trainer] table as options of the executor.
+// The settings of a scenario's [trainer] table as options of the executor, and what reports say of the run.
+#include <cstdlib>
+
+#include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/device/cuda_device.hpp"
+#include "trainer/device/device_info.hpp"
+#include "trainer/run/absent_sites.hpp"
+#include "trainer/run/measured_report.hpp"
+#include "trainer/run/run_data.hpp"
 #include "trainer/run/training_run.hpp"
 
 namespace fomoe::trainer {
@@ -109,6 +116,21 @@ TrainingOptions training_options(const RunRequest& request) {
   if (cuda && settings.cuda_graph == "auto") options.kernel_by_kernel = refused;
   options.launches = settings.cuda_graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
   return options;
+}
+
+ReportContext report_context(const RunRequest& request, const costmodel::Plan& plan,
+                             const AbsentSites& absent, const RunData& data, const TrainingOptions& options) {
+  ReportContext context;
+  context.in_turn = !request.launch.has_value();
+  context.paced = request.paced;
+  context.absent = absent.names(plan, request.scenario.platform);
+  context.trained_share = absent.trained_share(plan);
+  if (request.paced) context.pace = costmodel::OperationSeconds(request.scenario, plan).provenance();
+  if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
+  context.validation_sequences = data.batches->validation_sequences();
+  if (!request.paced) context.data = data.description();
+  context.device = options.device.is_cuda() ? cuda_name() : cpu_name();
+  return context;
 }
 
 }  // namespace fomoe::trainer

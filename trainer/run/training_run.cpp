@@ -3,14 +3,12 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <ostream>
 
 #include "costmodel/compose/make_plan.hpp"
-#include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/timeline/round_timeline.hpp"
 #include "experiments/json/json.hpp"
@@ -19,9 +17,9 @@
 #include "platforms/support/input_error.hpp"
 #include "trainer/device/cpu_share.hpp"
 #include "trainer/device/cuda_device.hpp"
-#include "trainer/device/device_info.hpp"
 #include "trainer/execution/checkpoints.hpp"
 #include "trainer/record/interval_stream.hpp"
+#include "trainer/record/upkeep_clock.hpp"
 #include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/measured_report.hpp"
@@ -71,11 +69,14 @@ class Run {
     // Checked before any process waits for another one.
     check_checkpoints(request, plan_);
     if (!request.settings.initial_weights.empty()) initial_ = read_exported(request.settings.initial_weights);
-    digest_ = determines_weights(request, plan_, options_, data_.corpus, data_.validation_corpus);
+    if (data_.by_site() && !request.launch)
+      data_.deal({{"this process", data_.own_files()}}, {RunData::kNoSite});
+    digest_ = determines_weights(request, plan_, options_, data_.batches ? data_.hash() : "by site",
+                                 data_.validation_corpus);
     if (!initial_.tensors.empty()) digest_.emplace_back("trainer.initial_weights", hash_of(initial_));
     connect();
     options_.ranks = ranks_.get();
-    executor_.emplace(scenario_, plan_, *transport_, data_.batches, options_);
+    executor_.emplace(scenario_, plan_, *transport_, *data_.batches, options_);
     if (!initial_.tensors.empty()) take_parts(initial_);
     if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
     compare_weights("start from");
@@ -86,6 +87,7 @@ class Run {
     if (speaks() && !request.paced && data_.path.empty()) out_ << data_.description() << '\n';
     if (speaks() && !absent_.none())
       out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
+    upkeep_.emplace(*executor_);
     stream_.emplace(*executor_, rendezvous_ ? &*rendezvous_ : nullptr, plan_, first_round_, leads_site());
     progress_.emplace(progress, terminal, scenario_, plan_, first_round_,
                       [this] { return stream_->exposed_s(); });
@@ -130,7 +132,7 @@ class Run {
     if (checkpoints_ && request_.stop_within_s > 0)
       stopping_.emplace(rendezvous_ ? &*rendezvous_ : nullptr, rank(), request_.stop_within_s);
     executor_->zero_clock();
-    history_.begins(first_round_);
+    history_.begins(first_round_, absent_.list(plan_, scenario_.platform));
     reset_peak_memory(options_.device.is_cuda());
     const std::int64_t first_step = steps_done();
     Losses losses;
@@ -143,15 +145,14 @@ class Run {
       if (last && rendezvous_ && speaks()) connections_ = seen_connections();  // before others end
       stream_->round(done);
       progress_->round(done);
-      const auto ended = std::chrono::steady_clock::now();
+      upkeep_->round_ended();
       const std::int64_t every = request_.settings.validation_rounds;
       if (last || (every > 0 && done % every == 0)) losses = validate(round);
       const bool stops = stopping_ && !last && stopping_->stops_after(done);
       if (checkpoints_ && (last || stops || done % request_.settings.checkpoint_rounds == 0)) save(done);
       log_.flush();
       if (stops) stopping_->stop(done, plan_.rounds, *checkpoints_);
-      if (!last)  // what follows is not part of the measured time
-        upkeep_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - ended).count();
+      if (!last) upkeep_->begins(done);  // what follows is not part of the measured time
     }
     executor_->finish();
     if (checkpoints_) checkpoints_->wait();
@@ -169,7 +170,7 @@ class Run {
   void save(std::int64_t done) {
     executor_->open_shards();
     if (leads_site()) checkpoints_->save(*executor_, done);
-    history_.saved();
+    history_.saved(upkeep_->until_now_s());
     executor_->close_shards();
     if (leads_site() && done < plan_.rounds && drops()) let_sites_join();
   }
@@ -214,6 +215,10 @@ class Run {
       absent_ = AbsentSites(plan_, rendezvous_->members());
       absent_.leave_out_of(plan_);
     }
+    if (data_.by_site()) {
+      data_.deal_among(*rendezvous_, process_names(scenario_, counts), counts, request_.checkpoints);
+      set_data(digest_, data_.hash());
+    }
     SiteLinks links =
         rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, site_names(scenario_),
                            site_place(request_.launch->rank, counts), scenario_.network.streams);
@@ -254,6 +259,7 @@ class Run {
   // Resumes from the last round for which every process has all its files, complete and of this run.
   void resume() {
     checkpoints_.emplace(request_.checkpoints, digest_, absent_.nodes());
+    data_.keep_list(request_.checkpoints);
     if (!request_.resume && !drops()) return;  // a site that comes back may have lost its disk
     std::vector<std::string> reasons;
     const std::string own = resumable(*checkpoints_, executor_->hosted(), plan_, reasons);
@@ -276,7 +282,7 @@ class Run {
 
   Losses validate(std::int64_t round) {
     Losses losses;
-    if (data_.batches.validation_sequences() == 0 || request_.paced) return losses;
+    if (data_.batches->validation_sequences() == 0 || request_.paced) return losses;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const costmodel::Node& of = plan_.nodes[static_cast<std::size_t>(node)];
       if (of.kind != costmodel::NodeKind::worker) continue;
@@ -299,9 +305,9 @@ class Run {
                                   ? options_.micro_batch_sequences
                                   : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
     Routing routing;
-    const double loss = validation_loss(model, data_.batches, most, &routing);
+    const double loss = validation_loss(model, *data_.batches, most, &routing);
     if (!std::isfinite(std::exp(loss))) executor_->diverged(node, "the perplexity of the validation");
-    log_.validation(name, round, loss, data_.batches.validation_sequences());
+    log_.validation(name, round, loss, data_.batches->validation_sequences());
     return {loss, router_figures(routing, model.options().experts)};
   }
 
@@ -317,7 +323,7 @@ class Run {
           {node, transport_->traffic(node), validation.loss, routed_[node], validation.routers, norms});
     }
     if (leads_site()) own.whole_validation_loss = losses.of_whole.loss;
-    own.upkeep_s = upkeep_s_;
+    own.upkeep_s = upkeep_->seconds();
     own.intervals = stream_->rest();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
     std::vector<Observation> all = {own};
@@ -332,18 +338,9 @@ class Run {
     for (const Observation& seen : all) intervals.add(seen.intervals);
     if (!request_.routing_counts.empty())
       write_file(request_.routing_counts, routing_csv(scenario_, plan_, all));
-    ReportContext context;
+    ReportContext context = report_context(request_, plan_, absent_, data_, options_);
     context.first_round = first_round_;
     context.steps = steps;
-    context.in_turn = !request_.launch.has_value();
-    context.paced = request_.paced;
-    context.absent = absent_.names(plan_, scenario_.platform);
-    context.trained_share = absent_.trained_share(plan_);
-    if (request_.paced) context.pace = costmodel::OperationSeconds(scenario_, plan_).provenance();
-    if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
-    context.validation_sequences = data_.batches.validation_sequences();
-    if (!request_.paced) context.data = data_.description();
-    context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
     TrainingResult result;
     result.report = measured_report(scenario_, plan_, all, intervals, context);
     result.first_round = first_round_;
@@ -373,13 +370,13 @@ class Run {
   std::optional<Executor> executor_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<IntervalStream> stream_;
+  std::optional<UpkeepClock> upkeep_;
   NormMeans norms_;  // of the last round
   std::optional<TrainingProgress> progress_;
   std::optional<Stopping> stopping_;  // while the rounds of a run with checkpoints run
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
   scenario::SeenConnections connections_;
   std::int64_t first_round_ = 0;
-  double upkeep_s_ = 0;  // validation, checkpoints and logs between rounds
 };
 
 }  // namespace

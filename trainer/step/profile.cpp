@@ -163,8 +163,44 @@ std::optional<double> accumulation_s(const Model& model, Launches launches) {
 
 double seconds(const StepSample& sample) { return sample.forward_s + sample.backward_s + sample.optimizer_s; }
 
+double clock_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// When the steps of a point are timed if the device is shared on purpose, by clock_s().
+struct Turn {
+  double counted_from_s = 0, end_s = 0;
+};
+
+/// Which steps of a point are still to be made.
+class StepsLeft {
+ public:
+  StepsLeft(const ProfileOptions& options, const std::optional<Turn>& turn, std::ostream& progress)
+      : options_(options), turn_(turn), progress_(progress) {}
+
+  /// `made`: steps of warm-up.
+  [[nodiscard]] bool warmup(std::int64_t made, std::int64_t setup_steps) const {
+    return made < setup_steps + options_.warmup || (turn_ && clock_s() < turn_->counted_from_s);
+  }
+  /// `spent_s`: seconds of the timed steps.
+  [[nodiscard]] bool timed(std::int64_t made, double spent_s) const {
+    if (made < kFewestSteps) return true;
+    if (turn_) return clock_s() < turn_->end_s;
+    if (made == options_.steps) return false;
+    if (spent_s < options_.time_budget_s) return true;
+    progress_ << "  the time budget of " << options_.time_budget_s << " s ended this measurement after "
+              << made << " of " << options_.steps << " steps\n";
+    return false;
+  }
+
+ private:
+  const ProfileOptions& options_;
+  const std::optional<Turn>& turn_;
+  std::ostream& progress_;
+};
+
 ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences, std::int64_t held,
-                           std::ostream& progress) {
+                           const std::optional<Turn>& turn, std::ostream& progress) {
   const bool cuda = options.device == DeviceKind::cuda;
   if (cuda) free_matrix_workspaces();  // of the previous point's stream
   reset_peak_memory(cuda);
@@ -182,26 +218,23 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
 
   Model model(options.model, model_options);
   TimedSteps steps(model, random_batch(options.model, sequences, model_options.device), options.launches);
-  for (std::int64_t i = 0; i < steps.setup_steps() + options.warmup; ++i) steps.next();
+  const StepsLeft left(options, turn, progress);
+  for (std::int64_t i = 0; left.warmup(i, steps.setup_steps()); ++i) steps.next();
 
   ProfilePoint point{sequences, held, options.skip_token, 0, {}};
   double spent = 0;
   const CpuWatch watch;
-  for (std::int64_t i = 0; i < options.steps; ++i) {
-    if (i >= kFewestSteps && spent >= options.time_budget_s) {
-      progress << "  the time budget of " << options.time_budget_s << " s ended this measurement after " << i
-               << " of " << options.steps << " steps\n";
-      break;
-    }
+  for (std::int64_t i = 0; left.timed(i, spent); ++i) {
     point.samples.push_back(steps.next());
     spent += seconds(point.samples.back());
   }
   steps.finish();
-  if (!cuda) {
-    const CpuWatch::Use use = watch.use(at::get_num_threads());
+  const CpuWatch::Use use = watch.use(cuda ? 1 : at::get_num_threads());
+  point.waited_share = use.waited_share;
+  if (cuda)
+    point.device_waited_share = costmodel::beyond_fastest(point.samples);
+  else
     point.cpu_share = use.cpu_share;
-    point.waited_share = use.waited_share;
-  }
   point.peak_memory_bytes = peak_memory_bytes(cuda);
   point.accumulation_s = accumulation_s(model, options.launches);
   return point;
@@ -210,8 +243,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
 /// Of two measurements of a point, the one whose threads waited less for cores, or else the shorter one: what
 /// disturbs a step makes it longer.
 const ProfilePoint& better(const ProfilePoint& a, const ProfilePoint& b) {
-  const double a_waited = a.waited_share.value_or(0), b_waited = b.waited_share.value_or(0);
-  if (costmodel::disturbed(a) != costmodel::disturbed(b)) return a_waited < b_waited ? a : b;
+  if (costmodel::disturbed(a) != costmodel::disturbed(b)) return costmodel::disturbed(a) ? b : a;
   return seconds(median_step(a)) <= seconds(median_step(b)) ? a : b;
 }
 
@@ -226,7 +258,7 @@ void measure_doubtful_again(const ProfileOptions& options, std::vector<ProfilePo
                << options.model.sequence_length << " tokens, " << point.local_experts << " experts held\n"
                << std::flush;
       const ProfilePoint second =
-          measure_point(options, point.micro_batch_sequences, point.local_experts, progress);
+          measure_point(options, point.micro_batch_sequences, point.local_experts, std::nullopt, progress);
       const double before_s = seconds(median_step(point));
       point = better(point, second);
       progress << "  median " << before_s * 1e3 << " ms before, " << seconds(median_step(second)) * 1e3
@@ -260,7 +292,9 @@ StepProfile measure_profile(const ProfileOptions& options, std::ostream& progres
   // take 20 times as long. Set before the first parallel region, since threads inherit the setting.
   at::globalContext().setFlushDenormal(true);
 
+  const double begin_s = clock_s();
   StepProfile profile;
+  profile.shared_device = options.shared_device;
   profile.model = options.model;
   profile.device_kind = cuda ? "cuda" : "cpu";
   profile.device_name = cuda ? cuda_name() : cpu_name();
@@ -280,7 +314,12 @@ StepProfile measure_profile(const ProfileOptions& options, std::ostream& progres
                << options.model.sequence_length << " tokens, " << held << " of " << options.model.experts
                << " experts held\n"
                << std::flush;
-      profile.points.push_back(measure_point(options, sequences, held, progress));
+      std::optional<Turn> turn;
+      if (options.shared_device) {
+        const double from_s = begin_s + static_cast<double>(profile.points.size()) * options.time_budget_s;
+        turn = {from_s + options.time_budget_s / 4, from_s + options.time_budget_s};
+      }
+      profile.points.push_back(measure_point(options, sequences, held, turn, progress));
       const StepSample median = median_step(profile.points.back());
       progress << "  median of " << profile.points.back().samples.size() << " steps: forward "
                << median.forward_s * 1e3 << " ms, backward " << median.backward_s * 1e3 << " ms, optimizer "
@@ -288,7 +327,7 @@ StepProfile measure_profile(const ProfileOptions& options, std::ostream& progres
                << static_cast<double>(profile.points.back().peak_memory_bytes) / (1 << 30) << " GiB\n";
     }
   }
-  measure_doubtful_again(options, profile.points, progress);
+  if (!options.shared_device) measure_doubtful_again(options, profile.points, progress);
   return profile;
 }
 

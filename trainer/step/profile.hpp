@@ -27,6 +27,11 @@ struct ProfileOptions {
   std::int64_t warmup = 3;
   // limit in seconds for the timed steps of one point; kFewestSteps are always timed
   double time_budget_s = 60;
+  // Several processes are timed on one device on purpose. Each point takes time_budget_s with its
+  // preparation, whatever `steps` is, so that processes that start together are at the same point at the same
+  // time, and none ends before the others. Steps of the first quarter of that time are not counted, in which
+  // others may still prepare theirs.
+  bool shared_device = false;
   std::uint64_t seed = 42;
 };
 
@@ -51,7 +56,8 @@ costmodel::StepProfile measure_profile(const ProfileOptions& options, std::ostre
 /// Whether a point cannot be trusted: threads waited for cores, or the middle half of its steps spreads over
 /// more than a quarter of the median, so that something else must have taken turns with them.
 /// measure_profile() measures such points again after all others, up to twice, when what disturbed them may
-/// be over.
+/// be over, unless the device is shared on purpose: points that are timed after the other processes have
+/// ended are not those of a shared device.
 bool doubtful(const costmodel::ProfilePoint& point);
 
 /// The reason why steps with these options cannot be recorded; empty if they can.

@@ -108,15 +108,13 @@ DrawnRound read_drawn_round(const std::string& path, const JsonObject& json) {
   round.timeline.resolution_s = json.seconds("resolution_s");
   round.timeline.left_out_nodes = static_cast<std::int32_t>(json.count("left_out_nodes", 0, 1'000'000));
   each(path, json, "spans", [&](const JsonObject& span) {
-    using costmodel::SpanKind;
-    for (const SpanKind kind : {SpanKind::compute, SpanKind::transfer, SpanKind::under_way}) {
-      if (span.text("kind") != to_string(kind)) continue;
-      const auto last = static_cast<std::int64_t>(round.nodes.size()) - 1;
-      round.timeline.spans.push_back({static_cast<std::int32_t>(span.count("node", 0, last)), kind,
-                                      span.text("what"), span.seconds("start_s"), span.seconds("end_s")});
-      return;
-    }
-    span.refuse("kind", '"' + span.text("kind") + '"', "\"compute\", \"transfer\" or \"bytes under way\"");
+    const auto kind = costmodel::enum_of<costmodel::SpanKind>(span.text("kind"));
+    if (!kind)
+      span.refuse("kind", '"' + span.text("kind") + '"',
+                  "\"compute\", \"transfer\", \"bytes under way\" or \"upkeep\"");
+    const auto last = static_cast<std::int64_t>(round.nodes.size()) - 1;
+    round.timeline.spans.push_back({static_cast<std::int32_t>(span.count("node", 0, last)), *kind,
+                                    span.text("what"), span.seconds("start_s"), span.seconds("end_s")});
   });
   return round;
 }
@@ -145,8 +143,11 @@ costmodel::RunReport read_figures(const std::string& path, const JsonObject& jso
   }
   if (json.has("critical_path")) {
     each(path, json, "critical_path", [&](const JsonObject& step) {
+      const auto activity = costmodel::enum_of<costmodel::Activity>(step.text("kind"));
+      if (!activity)
+        step.refuse("kind", '"' + step.text("kind") + '"', "\"compute\", \"transfer\" or \"upkeep\"");
       figures.critical_path.push_back(
-          {step.text("what"), step.text("site"), step.text("kind") == "transfer", step.seconds("seconds")});
+          {step.text("what"), step.text("site"), *activity, step.seconds("seconds")});
     });
   }
   if (json.has("cost")) figures.cost = read_cost(inner(path, json, "cost"));

@@ -48,6 +48,44 @@ TEST_CASE("points whose threads waited for cores are named") {
   CHECK(has(disturbed_text(profile), "at 1 of 2 points threads waited for a core, up to 34 % of the time"));
 }
 
+TEST_CASE("points whose steps waited for the device are named, unless it was shared on purpose") {
+  StepProfile profile = timed();
+  profile.points.front().device_waited_share = 0.12;  // launched kernel by kernel on an idle GPU
+  CHECK(disturbed_text(profile).empty());
+  profile.points.push_back(profile.points.front());
+  profile.points.back().device_waited_share = 0.36;
+  CHECK(
+      disturbed_text(profile) ==
+      "the step times of p.json were disturbed: at 1 of 2 points steps waited for the device, up to 36 % of "
+      "the time or more, because of other programs");
+  profile.points.back().waited_share = 0.34;
+  CHECK(has(disturbed_text(profile), "threads waited for a core"));
+  CHECK(has(disturbed_text(profile), "steps waited for the device"));
+  profile.shared_device = true;
+  CHECK(disturbed_text(profile).empty());
+}
+
+TEST_CASE("a plan says that its step times were taken on a shared device, once for each profile") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  CHECK(shared_devices(scenario.compute, scenario.site_compute).empty());
+  StepProfile profile = timed();
+  profile.model = scenario.model;
+  profile.points.front().waited_share = 0.004;
+  scenario.compute = ProfiledCompute{profile, 1};
+  CHECK(shared_devices(scenario.compute, scenario.site_compute).empty());
+  profile.shared_device = true;
+  scenario.compute = ProfiledCompute{profile, 1};
+  const std::string text =
+      "the step times of p.json: timed while other processes shared the device on purpose";
+  CHECK(shared_devices(scenario.compute, scenario.site_compute) == text);
+  CHECK(warnings_about(scenario).empty());
+  profile.points.front().waited_share = 0.2;
+  SiteCompute site{ProfiledCompute{profile, 1}, scenario.gpus, 0, {}, {}};
+  scenario.site_compute = {site, site};
+  CHECK(shared_devices(scenario.compute, scenario.site_compute) ==
+        text + "; threads waited for a core 20 % of the time");
+}
+
 TEST_CASE("rates that were measured with many connections say what few of them carry") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.platform = platforms::uniform(2, 1.25e9, 1.25e9, 0.075);  // 10 Gb/s, 150 ms

@@ -78,6 +78,44 @@ TEST_CASE("the median step is that of whole steps, also where its parts vary aga
   CHECK(median_step(point).optimizer_s == doctest::Approx(1));
 }
 
+TEST_CASE("steps that take turns with other programs show how much of the time is beyond their fastest") {
+  CHECK(beyond_fastest({}) == 0);
+  CHECK(beyond_fastest({{1, 2, 1}, {1, 2, 1}}) == doctest::Approx(0));  // nothing that would show
+  // 18 of 20 steps wait as long as they take. 20 undisturbed steps would have taken 20 · 4 s.
+  std::vector<StepSample> steps = {{1, 2, 1}, {1, 2, 1}};
+  for (int i = 0; i < 18; ++i) steps.push_back({2, 4, 2});
+  CHECK(beyond_fastest(steps) == doctest::Approx(1 - 20 * 4.0 / (2 * 4 + 18 * 8)));
+  steps.erase(steps.begin());  // one of 19 is less than a tenth: it may be a chance
+  CHECK(beyond_fastest(steps) == doctest::Approx(0));
+}
+
+TEST_CASE("the origin of a step time says for how long it waited for cores and for the device") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  ProfiledCompute profiled{profile_of(scenario.model), 2};
+  const auto origin = [&] {
+    scenario.compute = profiled;
+    return compute_times(scenario, 2).provenance.front().detail;
+  };
+  const std::string alone = origin();
+  for (ProfilePoint& point : profiled.profile.points) point.waited_share = 0.004;
+  CHECK(origin() == alone);
+  profiled.profile.points.front().waited_share = 0.34;  // of the point that is used
+  profiled.profile.points.front().device_waited_share = 0.256;
+  CHECK(origin() ==
+        alone +
+            "; threads waited for a core 34 % of the time, and steps for the device at least 26 % "
+            "of it (beyond the fastest tenth of the steps)");
+  profiled.profile.points.front().waited_share.reset();
+  profiled.profile.shared_device = true;
+  CHECK(origin() ==
+        alone +
+            "; timed while other processes shared the device on purpose; steps waited for the device at "
+            "least 26 % of the time (beyond the fastest tenth of the steps)");
+  // Between two points it is the larger share.
+  CHECK(estimate_step(profiled.profile, 2, 5, false).device_waited_share == 0.256);
+  CHECK(estimate_step(profiled.profile, 2, 5, false).waited_share == 0.004);
+}
+
 TEST_CASE("a local batch is n micro-batches and one optimiser step") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.workload.global_batch_sequences = 13;  // the sites get 7 and 6

@@ -91,6 +91,26 @@ TEST_CASE("identical rounds: the last executed one stands for those that are mis
   CHECK(report.critical_path[1].seconds == Approx(5));
 }
 
+TEST_CASE("what a training does between its rounds is a step of the critical path, and no compute") {
+  const Plan plan = plan_of({class_of(3, true, 0)});
+  Timeline timeline = rounds_of({12, 22, 31});
+  for (Interval& interval : timeline.intervals)  // site-1 validates for 2 s before it computes
+    if (interval.node == 1 && interval.round > 0 && interval.activity == Activity::compute)
+      interval.start_s += 2;
+  for (const std::int64_t round : {1, 2})
+    timeline.intervals.push_back(
+        {1, kNoOp, round, Activity::upkeep, round == 1 ? 12.0 : 22.0, round == 1 ? 14.0 : 24.0});
+  const RunReport report = assemble_report(two_sites(), plan, {timeline});
+  REQUIRE(report.critical_path.size() == 3);
+  CHECK(report.critical_path[0].activity == Activity::upkeep);
+  CHECK(report.critical_path[0].what == kUpkeepName);
+  CHECK(report.critical_path[0].site == "site-1");
+  CHECK(report.critical_path[0].seconds == Approx(2));
+  CHECK(report.critical_path[1].activity == Activity::compute);
+  CHECK(report.critical_path[1].seconds == Approx(2));
+  CHECK(report.sites[1].compute_s == Approx((4 + 2 + 2) / 3.0));
+}
+
 TEST_CASE("a run all of whose rounds were executed lasts as long as they do") {
   const Plan plan = plan_of({class_of(3, true, 0)});
   const RunReport report = assemble_report(two_sites(), plan, {rounds_of({12, 22, 31})});

@@ -55,6 +55,18 @@ TEST_CASE("the middle round is shown, and spans that cross its start or end are 
   CHECK(shown.spans[3].start_s == 8.5);
 }
 
+TEST_CASE(
+    "validation and checkpoints between rounds have spans of their own, at the start of the next round") {
+  Timeline timeline = three_rounds();
+  timeline.intervals = {{0, kNoOp, 1, Activity::upkeep, 10, 13}, {0, 0, 1, Activity::compute, 13, 18}};
+  const RoundTimeline shown = round_timeline(plan_of(1), timeline);
+  REQUIRE(shown.spans.size() == 2);
+  CHECK(shown.spans[1].kind == SpanKind::upkeep);
+  CHECK(shown.spans[1].what == kUpkeepName);
+  CHECK(shown.spans[1].start_s == 0);
+  CHECK(shown.spans[1].end_s == 3);
+}
+
 TEST_CASE("spans that are too short to draw are joined, and longer ones keep their names") {
   Timeline timeline = three_rounds();
   for (int i = 0; i < 1000; ++i)

@@ -25,8 +25,8 @@ TEST_CASE(
   CHECK(path[0].what == "local steps");
   CHECK(path[0].site == "site-2");
   CHECK(path[0].seconds == doctest::Approx(5 * 1.5));
-  CHECK_FALSE(path[0].transfer);
-  CHECK(path[1].transfer);
+  CHECK(path[0].activity == costmodel::Activity::compute);
+  CHECK(path[1].activity == costmodel::Activity::transfer);
   double sum = 0;
   for (const CriticalStep& step : path) sum += step.seconds;
   CHECK(sum == doctest::Approx(run.report.round.duration_s).epsilon(1e-9));

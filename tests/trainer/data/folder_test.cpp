@@ -157,7 +157,7 @@ TEST_CASE("what is trained on and validated with must be the same: names, sizes,
                     b = folder.write("b.bin", counting(0, 50));
   const auto opened = [&](const std::string& path) { return Corpus::open(path, 400); };
   const auto digest = [&](const std::string& path, const std::optional<Corpus>& other = {}) {
-    return determines_weights(request, plan, {}, opened(path), other);
+    return determines_weights(request, plan, {}, hash_of(opened(path)), other);
   };
   const Digest usual = digest(folder.path());
   const auto differs_in = [&](const Digest& changed) {

@@ -97,5 +97,23 @@ TEST_CASE("the other sites go on without a lost one, which gets their state when
     CHECK(ended.said.find("hold different values") == std::string::npos);
     const auto report = nlohmann::json::parse(content(folder / "report.json"));
     CHECK(report["quality"]["perplexity"].get<double>() < 40);
+
+    // Three parts: with all sites, without the lost one, and with all again. `fomoe validate` predicts each.
+    const auto& parts = report["run"]["whole_run"]["parts"];
+    REQUIRE(parts.size() == 3);
+    CHECK(parts[0]["absent"].empty());
+    CHECK(parts[1]["absent"] == nlohmann::json::array({"site-2"}));
+    CHECK(parts[2]["absent"].empty());
+    CHECK(parts[1]["first_round"].get<int>() >= 3);
+    CHECK(parts[2]["first_round"].get<int>() >= 10);
+    const Ended validated =
+        run({kPlan, "validate", folder / "report.json", "--output", folder / "errors.json"});
+    CAPTURE(validated.said);
+    REQUIRE(validated.status == 0);
+    const auto compared = nlohmann::json::parse(content(folder / "errors.json"))["runs"][0];
+    CHECK(compared["whole_run"]["restarts"] == 2);
+    CHECK(compared["errors"]["bytes"].get<double>() == 0);
+    CHECK(compared["measured"]["wall_clock_s"].get<double>() <=
+          report["run"]["whole_run"]["wall_clock_s"].get<double>());
   }
 }

@@ -34,6 +34,13 @@ class Clock {
   std::vector<Interval> round(std::int64_t index) {
     std::vector<Interval> out;
     const costmodel::RoundPlan round = plan_.round(index);
+    for (std::size_t n = 0; n < ready_s_.size() && index > 0; ++n) {  // some nodes validate before the round
+      const double upkeep_s = seconds_(upkeep_) - 0.5;
+      if (upkeep_s <= 0) continue;
+      out.push_back({static_cast<std::int32_t>(n), costmodel::kNoOp, index, Activity::upkeep, ready_s_[n],
+                     ready_s_[n] + upkeep_s});
+      ready_s_[n] += upkeep_s;
+    }
     std::vector<double> ends(ready_s_);  // of each node's transfers in this round
     for (std::size_t op = 0; op < round.ops.size(); ++op) {
       const auto id = static_cast<std::int32_t>(op);
@@ -68,7 +75,7 @@ class Clock {
  private:
   const costmodel::Plan& plan_;
   std::vector<double> ready_s_;
-  std::mt19937 random_;
+  std::mt19937 random_, upkeep_{5};
   std::uniform_real_distribution<double> seconds_{0.1, 1};
 };
 
@@ -82,6 +89,8 @@ void check_same(const costmodel::RunReport& one, const costmodel::RunReport& oth
   same(one.round.communication_s, other.round.communication_s);
   same(one.round.transferring_s, other.round.transferring_s);
   same(one.round.idle_s, other.round.idle_s);
+  same(*one.round.upkeep_delay_s, *other.round.upkeep_delay_s);
+  CHECK(*one.round.upkeep_delay_s > 0);
   CHECK(one.round.transferring_s > 0);
   CHECK(one.round_durations_s == other.round_durations_s);
   REQUIRE(one.sites.size() == other.sites.size());

@@ -21,7 +21,7 @@ TEST_CASE("what determines the weights: not prices, links or tokens, but everyth
   request.scenario = training_scenario("diloco", 3);
   const Corpus corpus = Corpus::synthetic(request.scenario.model.vocabulary, 5'000, 1);
   const auto digest = [&](const RunRequest& of, const TrainingOptions& options, const Corpus& data) {
-    return determines_weights(of, costmodel::make_plan(of.scenario), options, data);
+    return determines_weights(of, costmodel::make_plan(of.scenario), options, hash_of(data));
   };
   const Digest usual = digest(request, {}, corpus);
   const auto same_after = [&](const auto& change) {
@@ -63,7 +63,7 @@ TEST_CASE("a run may go on with other latencies and tokens, which change the ord
   const Corpus corpus = Corpus::synthetic(request.scenario.model.vocabulary, 5'000, 1);
   const auto digests = [&](const RunRequest& of) {
     const costmodel::Plan plan = costmodel::make_plan(of.scenario);
-    const Digest weights = determines_weights(of, plan, {}, corpus);
+    const Digest weights = determines_weights(of, plan, {}, hash_of(corpus));
     return std::pair(weights, shared_by_processes(of, plan, weights));
   };
   const auto [before, shared_before] = digests(request);

@@ -113,7 +113,7 @@ TEST_CASE("the measured report by hand: times, bytes, memory and where they come
   CHECK(report.notes == std::vector<std::string>{note_on_links(two.context)});
 }
 
-TEST_CASE("validation and checkpoints between rounds are no idle time, and no part of an error") {
+TEST_CASE("validation and checkpoints between rounds are no idle time") {
   TwoSites two;
   two.observations[0].upkeep_s = 3;   // site 0 waits for 2 s in each of 3 rounds
   two.observations[1].upkeep_s = 30;  // more than the time in which site 1 does nothing
@@ -126,10 +126,43 @@ TEST_CASE("validation and checkpoints between rounds are no idle time, and no pa
             report.round.upkeep_s ==
         Approx(report.round.duration_s));
   CHECK(report.wall_clock_s == Approx(21));
-  costmodel::RunReport predicted = TwoSites().report();
-  predicted.wall_clock_s -= 3 * 0.5;
+}
+
+TEST_CASE("a prediction without upkeep is compared with the run that would have been without it") {
+  TwoSites two;
+  // Before the second and the third round both sites validate for 4 s, which makes all later times longer.
+  for (Observation& seen : two.observations) {
+    const std::int32_t site = seen.nodes.front().node;
+    for (costmodel::Interval& interval : seen.intervals) {
+      interval.start_s += 4.0 * static_cast<double>(interval.round);
+      interval.end_s += 4.0 * static_cast<double>(interval.round);
+    }
+    for (const std::int64_t round : {1, 2}) {
+      const double begin_s = 7.0 + 11.0 * static_cast<double>(round - 1);
+      seen.intervals.push_back({site, costmodel::kNoOp, round, Activity::upkeep, begin_s, begin_s + 4});
+    }
+    seen.upkeep_s = 8;
+  }
+  const costmodel::RunReport report = two.report(), predicted = TwoSites().report();
+  CHECK(report.wall_clock_s == Approx(29));
+  CHECK(report.round.upkeep_s == Approx(8.0 / 3));
+  CHECK(*report.round.upkeep_delay_s == Approx(8.0 / 3));
+  CHECK(report.sites[0].idle_s == Approx(predicted.sites[0].idle_s));
+  REQUIRE(!report.critical_path.empty());
+  CHECK(report.critical_path.front().activity == Activity::upkeep);
+  CHECK(report.critical_path.front().seconds == Approx(4));
   const costmodel::RunErrors errors = costmodel::errors_of(predicted, report);
-  CHECK(*errors[static_cast<std::size_t>(costmodel::Compared::wall_clock)] == Approx(0).epsilon(1e-12));
+  using costmodel::Compared;
+  for (const Compared what : {Compared::wall_clock, Compared::compute, Compared::first_round,
+                              Compared::later_rounds, Compared::utilization}) {
+    CAPTURE(costmodel::kComparedNames[static_cast<std::size_t>(what)]);
+    CHECK(*errors[static_cast<std::size_t>(what)] == Approx(0).epsilon(1e-12));
+  }
+  // A report of an earlier version has the mean of the sites only.
+  costmodel::RunReport earlier = report;
+  earlier.round.upkeep_delay_s.reset();
+  const costmodel::RunErrors of_earlier = costmodel::errors_of(predicted, earlier);
+  CHECK(*of_earlier[static_cast<std::size_t>(Compared::wall_clock)] == Approx(0).epsilon(1e-12));
 }
 
 TEST_CASE("a resumed run, a run in turn, a paced run and one without a site say so") {

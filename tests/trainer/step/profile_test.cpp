@@ -1,9 +1,12 @@
 // Tests the profiler and its command.
 #include "trainer/step/profile.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <thread>
 
 #include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -90,6 +93,54 @@ TEST_CASE("a point is doubtful if its threads waited, or if the middle half of i
   CHECK(doubtful(point));
 }
 
+TEST_CASE(
+    "a point says for how long its threads waited; a device that is shared on purpose keeps its times") {
+  ProfileOptions options;
+  options.model = tiny_shape();
+  options.local_experts = {1, 4};
+  options.micro_batch_sequences = {1};
+  options.steps = 3;
+  options.time_budget_s = 0.4;
+  options.threads = 1;
+  std::ostringstream progress;
+  const costmodel::StepProfile alone = measure_profile(options, progress);
+  CHECK(!alone.shared_device);
+  REQUIRE(alone.points.front().waited_share);
+  CHECK(*alone.points.front().waited_share >= 0);
+  // More threads than cores wait for each other, on purpose. Each point takes its whole time, so that
+  // processes that started together are at the same point, and no point is measured again when others have
+  // ended.
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  options.threads = 8 * std::max(1, cores);
+  options.shared_device = true;
+  progress.str("");
+  const auto begin = std::chrono::steady_clock::now();
+  costmodel::StepProfile shared = measure_profile(options, progress);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  CHECK(took.count() >= 2 * options.time_budget_s);
+  CHECK(progress.str().find("again") == std::string::npos);
+  CHECK(shared.shared_device);
+  for (const costmodel::ProfilePoint& point : shared.points) {
+    REQUIRE(point.waited_share);
+    CHECK(*point.waited_share > 0.05);
+    CHECK(doubtful(point));
+  }
+  CHECK(costmodel::disturbed_text(shared).empty());
+  // What is predicted from the file says so.
+  const std::string path = FOMOE_BINARY_DIR "/trainer-test-shared-profile.json";
+  fomoe::write_file(path, fomoe::scenario::step_profile_json(shared));
+  costmodel::StepProfile read = fomoe::scenario::read_step_profile(path);
+  std::remove(path.c_str());
+  CHECK(read.shared_device);
+  CHECK(read.points.front().waited_share == shared.points.front().waited_share);
+  read.points.front().device_waited_share = 0.5;
+  const costmodel::StepEstimate step = costmodel::estimate_step(read, 1, 1, false);
+  const std::string said = costmodel::step_provenance(read, step).front().detail;
+  CHECK(said.find("timed while other processes shared the device on purpose; threads waited for a core ") !=
+        std::string::npos);
+  CHECK(said.find("steps for the device at least 50 % of it") != std::string::npos);
+}
+
 TEST_CASE("a synchronisation is timed in each format, with the experts that the site holds") {
   ProfileOptions options;
   options.model = tiny_shape();
@@ -128,6 +179,9 @@ TEST_CASE("mistakes on the command line name the option, what was expected and a
   CHECK(message({"--model", "small", "--device", "cpu", "--cuda-graph", "on", "--output", "-"}) ==
         "--cuda-graph: got on, but the device is not a GPU; expected auto or off; for example --cuda-graph "
         "auto");
+  CHECK(message({"--model", "small", "--shared-device", "--steps", "5", "--output", "-"}) ==
+        "--steps: got \"5\" together with --shared-device; expected only one of them, since processes that "
+        "share a device end their points after the same time; for example --shared-device --time-budget 4s");
   CHECK(message({"--model", "small", "--nonsense"}).find("--nonsense") != std::string::npos);
   CHECK(message({"--model", "small", "stray"}) != "no error");
 #ifdef FOMOE_CUDA

@@ -95,6 +95,12 @@ def _thread_seconds() -> tuple[float, float]:
     return 1e-9 * running, 1e-9 * waiting
 
 
+def _beyond_fastest(samples: list[list[float]]) -> float:
+    """Share of the time of all steps beyond that of their fastest tenth: other programs had the GPU (costmodel/inputs/step_profile.hpp)."""
+    steps = sorted(sum(sample) for sample in samples)
+    return max(0.0, 1 - steps[(len(steps) - 1) // 10] * len(steps) / sum(steps)) if sum(steps) > 0 else 0.0
+
+
 def _point(step: Callable[[], Any], device: torch.device, warmup: int, repeats: int, time_budget_s: float) -> tuple[dict[str, Any], list[list[float]]]:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -111,6 +117,8 @@ def _point(step: Callable[[], Any], device: torch.device, warmup: int, repeats: 
     point: dict[str, Any] = {"peak_memory_bytes": int(peak_memory_bytes(device))}
     if device.type == "cpu" and now != (0.0, 0.0):
         point.update(cpu_share=max(0.0, now[0] - running) / elapsed, waited_share=max(0.0, now[1] - waiting) / elapsed)
+    if device.type == "cuda":
+        point["device_waited_share"] = _beyond_fastest(samples)
     return point, samples
 
 

@@ -18,6 +18,7 @@ from ._scenario import Answered, source_of
 from ._timeline import Interval, critical_path, drawn_round, means_of
 
 _LISTED_ROUNDS = 10_000
+_UPKEEP = "validation, checkpoints, logs"
 
 
 @dataclasses.dataclass
@@ -108,7 +109,7 @@ def measured_report(answered: Answered, plan: TrafficPlan, seen: list[Observatio
     position = max(0, rounds - 3) if plan.overlapping else rounds - 1
 
     def name_of(interval: Interval) -> str:
-        return plan.ops(interval.round + first_round)[interval.op].name
+        return _UPKEEP if interval.activity == "upkeep" else plan.ops(interval.round + first_round)[interval.op].name
 
     path = critical_path(intervals, means.round_ends_s, position, name_of, lambda node: names[site_of[node]])
     toml, files = source_of(answered)

@@ -18,7 +18,7 @@ class Interval:
     node: int
     op: int
     round: int
-    activity: str  # compute, transfer
+    activity: str  # compute, transfer, upkeep (op is -1)
     start_s: float
     end_s: float
 
@@ -124,7 +124,7 @@ def critical_path(intervals: list[Interval], ends: list[float], at_round: int, n
     return steps[::-1]
 
 
-_KINDS = ("compute", "transfer", "bytes under way")
+_KINDS = ("compute", "transfer", "bytes under way", "upkeep")
 _MOST_NODES, _RESOLUTION = 16, 250  # of a drawing
 
 

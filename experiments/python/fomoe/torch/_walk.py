@@ -77,6 +77,8 @@ class Walk:
         self.synchronise()
         self._op_start_s = self.now()
         self.seen.upkeep_s += self._op_start_s - paused_s
+        if self.round < self.plan.rounds:  # what follows the last round is not part of the measured time
+            self._note(-1, "upkeep", paused_s, self._op_start_s)
 
     # ---- checkpoints ----
 
