@@ -9,8 +9,8 @@ using namespace fomoe::trainer::testing;
 TEST_CASE("cross-entropy of rows: losses and gradients of short, long, padded and odd rows, both formats") {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     // fp32: sums of up to 200,000 terms by 256 threads, and exponentials that are right to two units in the
-    // last place. bf16: the logits are exact in both, so only the result is rounded to 8 significant bits, by up to 2^−8 of a
-    // value.
+    // last place. bf16: the logits are exact in both, so only the result is rounded to 8 significant bits, by
+    // up to 2^−8 of a value.
     const double tolerance = type == at::kFloat ? 1e-6 : 0x1p-8;
     for (const auto& [vocabulary, stride] :
          {std::pair{1, 1}, {33, 33}, {57, 64}, {4099, 4160}, {200'019, 200'064}, {200'019, 200'019}}) {
