@@ -17,6 +17,15 @@
 // both moments. Moments never migrate: they restart at zero on a new owner. Outer state migrates if
 // outer_state_on_migration = transfer. P then counts 2 times (parameters and momentum), or 3 times with adam
 // and yogi, which have two moments.
+//
+// With `fragments` P > 1 or `overlap_steps` τ > 0, fragments of whole layers are synchronised in turn, as in
+// Streaming DiLoCo: each has its layers' dense part, averaged among all sites, and their experts, averaged
+// among their owners. It is sent after step ⌊(p+1)·K/P⌋ and applied τ steps later
+// (shared/fragment_rounds.hpp). A round sends the same bytes. This is the paper's α, the share of the
+// communication that compute hides:
+//   round = K·t_step + Σ_p max(0, t_p − τ·t_step) + t_migration
+// A round that ends with a migration sends all fragments after its last step and hides nothing, so that
+// experts change their owners just after these have averaged them.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -72,6 +81,7 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
                      std::int64_t steps) {
   const Strategy& strategy = scenario.strategy;
   const std::vector<Content> contents = averaged_contents(strategy.outer_optimizer);
+  const ExpertTransfers transfers(scenario, groups, kFirstExpert);
 
   RoundPlan round;
   round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, steps, {}));
@@ -93,7 +103,7 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
       const Placement placement = owners.of_round(index);
       std::vector<Exchange> experts;
       for (int layer = 0; layer < placement.layers(); ++layer)
-        add_owner_exchanges(scenario, groups, contents, placement, layer, kFirstExpert, experts);
+        transfers.add_averages(contents, placement, layer, experts);
       synchronise("average experts", std::move(experts));
     }
   }
@@ -102,8 +112,7 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
         compute_op(scenario, outer_step_name(strategy.outer_optimizer), Work::outer_step, 1, synchronised));
     synchronised = {static_cast<OpId>(round.ops.size()) - 1};
   }
-  if (std::optional<Op> migrate =
-          migration_op(scenario, groups, owners, index, rounds, kFirstExpert, synchronised))
+  if (std::optional<Op> migrate = transfers.migration(owners, index, rounds, synchronised))
     round.ops.push_back(*std::move(migrate));
   return round;
 }
@@ -224,7 +233,8 @@ Method fomoe() {
   method.name = "fomoe";
   method.summary =
       "Every K steps, all sites average the pseudo-gradients of the dense part, and the O_e owners of each "
-      "expert average those of the expert. With random placement, experts migrate between sites.";
+      "expert average those of the expert, at once or in fragments of the layers. With random placement, "
+      "experts migrate between sites.";
   method.axes = {"local_steps",
                  "fragments",
                  "fragment_pattern",
@@ -245,7 +255,10 @@ Method fomoe() {
   method.source = "FoMoE (arXiv 2606.19025)";
   method.partial_experts = true;
   method.not_modelled = "a placement that follows routing while the run trains";
-  method.assumptions = "experts of a layer are independent payloads; migrated experts have no AdamW moments";
+  method.assumptions =
+      "experts of a layer are independent payloads; migrated experts have no AdamW moments; fragments are "
+      "those of Streaming DiLoCo, with the experts of their layers, and a round that ends with a migration "
+      "sends them together after its last step";
   method.through_store = true;
   method.inside_step = sends_layers;
   method.check = check_fragments;

@@ -11,7 +11,6 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/operation_seconds.hpp"
-#include "costmodel/plan/method.hpp"
 #include "costmodel/timeline/round_timeline.hpp"
 #include "experiments/json/json.hpp"
 #include "experiments/results/round_json.hpp"
@@ -69,7 +68,7 @@ class Run {
         history_(speaks() ? request.checkpoints : ""),
         log_(path_of_rank(request.log, rank()), progress) {
     // Checked before any process waits for another one.
-    check_checkpoints(request, plan_);
+    check_checkpoints(request);
     if (!request.settings.initial_weights.empty()) initial_ = read_exported(request.settings.initial_weights);
     digest_ = determines_weights(request, plan_, options_, data_.corpus, data_.validation_corpus);
     if (!initial_.tensors.empty()) digest_.emplace_back("trainer.initial_weights", hash_of(initial_));
@@ -80,7 +79,7 @@ class Run {
     if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
     compare_weights("start from");
     if (!request.checkpoints.empty()) resume();
-    if (first_round_ > 0 && scenario_.strategy.method->averages_everything) compare_weights("resume with");
+    if (first_round_ > 0 && agree_between_rounds(scenario_.strategy)) compare_weights("resume with");
     if (speaks() && !options_.kernel_by_kernel.empty())
       out_ << "the host launches each kernel, which takes longer: " << options_.kernel_by_kernel << '\n';
     if (speaks() && !request.paced && data_.path.empty()) out_ << data_.description() << '\n';

@@ -9,24 +9,19 @@
 
 namespace fomoe::costmodel {
 
-namespace {
-
-GroupId group_of(const Scenario& scenario, GroupId first_group, int moe_layer, int expert) {
-  return first_group + static_cast<GroupId>(moe_layer * scenario.model.experts + expert);
+GroupId ExpertTransfers::group_of(int moe_layer, int expert) const {
+  return first_expert_ + static_cast<GroupId>(moe_layer * scenario_->model.experts + expert);
 }
 
-}  // namespace
-
-void add_owner_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-                         const std::vector<Content>& contents, const Placement& placement, int moe_layer,
-                         GroupId first_group, std::vector<Exchange>& exchanges) {
+void ExpertTransfers::add_averages(const std::vector<Content>& contents, const Placement& placement,
+                                   int moe_layer, std::vector<Exchange>& exchanges) const {
   for (int expert = 0; expert < placement.experts(); ++expert) {
     const auto owners = placement.owners(moe_layer, expert);
     Exchange exchange{{owners.begin(), owners.end()}, {}};
     for (const Content content : contents) {
-      exchange.payloads.push_back(make_payload(groups, content, TrafficClass::expert_sync,
-                                               format_of(scenario.strategy, content),
-                                               {group_of(scenario, first_group, moe_layer, expert)}));
+      exchange.payloads.push_back(make_payload(*groups_, content, TrafficClass::expert_sync,
+                                               format_of(scenario_->strategy, content),
+                                               {group_of(moe_layer, expert)}));
     }
     exchanges.push_back(std::move(exchange));
   }
@@ -36,11 +31,10 @@ bool moves_experts(const ExpertOwners& owners, std::int64_t round, std::int64_t 
   return owners.migration_period > 0 && (round + 1) % owners.migration_period == 0 && round + 1 < rounds;
 }
 
-std::optional<Op> migration_op(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-                               const ExpertOwners& owners, std::int64_t round, std::int64_t rounds,
-                               GroupId first_group, std::vector<OpId> after) {
+std::optional<Op> ExpertTransfers::migration(const ExpertOwners& owners, std::int64_t round,
+                                             std::int64_t rounds, std::vector<OpId> after) const {
   if (!moves_experts(owners, round, rounds)) return std::nullopt;
-  const Strategy& strategy = scenario.strategy;
+  const Strategy& strategy = scenario_->strategy;
   std::vector<Content> contents = {Content::parameter, Content::outer_moment1, Content::outer_moment2};
   contents.resize(static_cast<std::size_t>(
       migrated_contents_of(strategy.outer_optimizer, strategy.outer_state_on_migration)));
@@ -48,16 +42,16 @@ std::optional<Op> migration_op(const Scenario& scenario, const std::vector<Tenso
   for (const Migration& move : migrations(owners.of_round(round), owners.of_round(round + 1))) {
     Exchange exchange{{move.sender, move.receiver}, {}};
     for (const Content content : contents) {
-      exchange.payloads.push_back(make_payload(groups, content, TrafficClass::migration,
+      exchange.payloads.push_back(make_payload(*groups_, content, TrafficClass::migration,
                                                format_of(strategy, content),
-                                               {group_of(scenario, first_group, move.layer, move.expert)}));
+                                               {group_of(move.layer, move.expert)}));
     }
     moves.push_back(std::move(exchange));
   }
   Op migrate;
   migrate.name = "migrate experts";
   if (strategy.collective == Collective::store) {
-    migrate.what = relayed_by_store(scenario.sites(), std::move(moves));  // the node after all workers
+    migrate.what = relayed_by_store(scenario_->sites(), std::move(moves));  // the node after all workers
   } else {
     migrate.what = Transfer{Pattern::point_to_point, strategy.collective, std::move(moves)};
   }

@@ -18,18 +18,34 @@ struct ExpertOwners {
   std::int64_t migration_period = 0;
 };
 
-/// Averages experts among their owners. Every expert is an exchange of its own, so that its bytes can be
-/// counted; executors bundle exchanges as needed. `moe_layer` counts the layers with experts, and
-/// `first_group` is the tensor group of the first expert of the model.
-void add_owner_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-                         const std::vector<Content>& contents, const Placement& placement, int moe_layer,
-                         GroupId first_group, std::vector<Exchange>& exchanges);
+/// The transfers of the experts of a plan with these tensor groups, of which `first_expert` is the first
+/// expert of the model. Scenario and groups must outlive it.
+class ExpertTransfers {
+ public:
+  ExpertTransfers(const Scenario& scenario, const std::vector<TensorGroup>& groups, GroupId first_expert)
+      : scenario_(&scenario), groups_(&groups), first_expert_(first_expert) {}
 
-/// The operation that moves experts at the end of the round, if it is one after which they move. It starts
-/// after the operations `after`.
-std::optional<Op> migration_op(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-                               const ExpertOwners& owners, std::int64_t round, std::int64_t rounds,
-                               GroupId first_group, std::vector<OpId> after);
+  /// Adds the averages of the experts of a layer among their owners. Every expert is an exchange of its own,
+  /// so that its bytes can be counted; executors bundle exchanges as needed. `moe_layer` counts the layers
+  /// with experts.
+  void add_averages(const std::vector<Content>& contents, const Placement& placement, int moe_layer,
+                    std::vector<Exchange>& exchanges) const;
+  /// The operation that moves experts at the end of the round, if it is one after which they move. It starts
+  /// after the operations `after`.
+  [[nodiscard]] std::optional<Op> migration(const ExpertOwners& owners, std::int64_t round,
+                                            std::int64_t rounds, std::vector<OpId> after) const;
+
+  [[nodiscard]] const Scenario* scenario() const { return scenario_; }
+  [[nodiscard]] const std::vector<TensorGroup>& groups() const { return *groups_; }
+
+ private:
+  [[nodiscard]] GroupId group_of(int moe_layer, int expert) const;
+
+  const Scenario* scenario_;
+  const std::vector<TensorGroup>* groups_;
+  GroupId first_expert_;
+};
+
 /// Whether experts move after the round, of `rounds`.
 bool moves_experts(const ExpertOwners& owners, std::int64_t round, std::int64_t rounds);
 

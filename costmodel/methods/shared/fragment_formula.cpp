@@ -39,7 +39,7 @@ FragmentSizes fragment_sizes(const Axes& axes, const Fixed& fixed) {
 }
 
 void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed, double bytes,
-                          double hidden_steps, double drained) {
+                          double hidden_steps, double rounds) {
   const FragmentSizes sizes = fragment_sizes(axes, fixed);
   const DenseAndExperts in_layers = elements_of_layers(fixed);
   const double none = 0.0, one = 1.0, pass = share_of_pass(axes, fixed);
@@ -57,11 +57,11 @@ void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& f
     double transfers, share, beside, from, to;
     bool of_others, is_part;
   };
-  const auto add = [&](double times, double steps, const PartOf& part) {
+  const auto add = [&](double times, const PartOf& part) {
     Stage stage = part_stage(axes, fixed, bytes, in_layers, part.share, part.beside);
     stage.latency_hops *= part.transfers;
-    stage.times_per_round = times;
-    stage.hidden_steps = steps;
+    stage.times_per_round = times * rounds;
+    stage.hidden_steps = hidden_steps;
     stage.hidden_forwards = pass * part.to;
     stage.hidden_backwards = pass * part.from;
     stage.hidden_optimizers = part.from;
@@ -71,30 +71,22 @@ void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& f
     stage.part_of_previous = part.is_part;
     summary.add(stage);
   };
-  add(others, hidden_steps,
-      {sizes.layers_of_others, sizes.others, none, low + std::max(span, none) / fixed.layers, low, true,
-       false});
-  add(others, hidden_steps,
-      {any_others, sizes.others / std::max(sizes.layers_of_others, one), none, low, low, true, true});
+  add(others, {sizes.layers_of_others, sizes.others, none, low + std::max(span, none) / fixed.layers, low,
+               true, false});
+  add(others, {any_others, sizes.others / std::max(sizes.layers_of_others, one), none, low, low, true, true});
 
   const double layers = sizes.layers_of_last, any_layers = std::min(layers, one);
   const double low_of_last = others * apart * any_layers;
   const double head = fixed.head_elements, table = fixed.embedding_elements - head;
   const double head_calls = head > 0 ? 1 : 0, table_calls = table > 0 ? 1 : 0;
   const double top = (fixed.layers - 1.0) / fixed.layers * any_layers;
-  const auto add_last = [&](double times, double steps, bool shown_at_end) {
-    add(times, steps,
-        {head_calls + layers + table_calls, sizes.last, head + table, head > 0 ? one : top, none, false,
-         false});
-    summary.stages.back().shown_at_end = shown_at_end;
-    if (head > 0) add(times, steps, {layers + table_calls, sizes.last, table, top, none, false, true});
-    add(times, steps,
-        {any_layers + table_calls, sizes.last / std::max(layers, one), table, low_of_last, none, false,
-         true});
-    if (table > 0) add(times, steps, {one, none, table, none, none, false, true});
-  };
-  add_last(one - drained, hidden_steps, true);
-  if (drained > 0) add_last(drained, none, false);
+  add(one, {head_calls + layers + table_calls, sizes.last, head + table, head > 0 ? one : top, none, false,
+            false});
+  summary.stages.back().shown_at_end = true;
+  if (head > 0) add(one, {layers + table_calls, sizes.last, table, top, none, false, true});
+  add(one,
+      {any_layers + table_calls, sizes.last / std::max(layers, one), table, low_of_last, none, false, true});
+  if (table > 0) add(one, {one, none, table, none, none, false, true});
 }
 
 PlanSummary summary_of_fragments(const Axes& axes, const Fixed& fixed, double bytes) {
@@ -110,9 +102,11 @@ PlanSummary summary_of_fragments(const Axes& axes, const Fixed& fixed, double by
   // that of the last round.
   const double late = fixed.layerwise ? one : std::min(axes.overlap_steps, one);
   summary.outer_steps_per_round = 1.0 - late / (axes.fragments * summary.rounds);
-  // The share of the rounds at whose end experts move. Nothing hides the last fragment of these rounds.
-  const double drained =
+  // The shares of the rounds at whose end experts move, and of the others. All fragments are sent at the end
+  // of the former.
+  const double moving =
       axes.expert_overlap < axes.sites ? migrations_per_round(axes, fixed, summary.rounds) : 0.0;
+  const double in_turn = one - moving;
   summary.approximate = overlapping || leaves_remainder(fixed.layers, axes.fragments) ||
                         leaves_remainder(axes.local_steps, axes.fragments);
   if (axes.fragments > 1) {
@@ -123,30 +117,43 @@ PlanSummary summary_of_fragments(const Axes& axes, const Fixed& fixed, double by
       summary.approximate = true;
   }
   if (fixed.layerwise) {
-    add_layerwise_stages(summary, axes, fixed, bytes, hidden_steps, drained);
+    add_layerwise_stages(summary, axes, fixed, bytes, hidden_steps, in_turn);
+    if (moving > 0) {
+      Axes whole = axes;
+      whole.fragments = one;
+      const std::size_t others = summary.stages.size();
+      add_layerwise_stages(summary, whole, fixed, bytes, 0.0, moving);
+      for (std::size_t i = others; i < summary.stages.size(); ++i)  // the last round of a run moves nothing
+        summary.stages[i].shown_at_end = false;
+      // A stage takes the fragments before the last one as repetitions in every round.
+      if (axes.fragments > 1) summary.approximate = true;
+    }
     return summary;
   }
   const FragmentSizes sizes = fragment_sizes(axes, fixed);
   // The first fragment has half of the norms outside the layers; the last one has the other half.
   const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
   const DenseAndExperts in_layers = {fixed.layered_elements, fixed.expert_elements};
-  const auto add = [&](double share, double beside, double times, double steps) {
+  const auto add = [&](double share, double beside, double times) {
     Stage stage = part_stage(axes, fixed, bytes, in_layers, share, beside);
-    stage.times_per_round = times;
-    stage.hidden_steps = steps;
+    stage.times_per_round = times * in_turn;
+    stage.hidden_steps = hidden_steps;
     summary.add(stage);
   };
   const double none = 0.0;
   const double has_first = std::min(axes.fragments - 1.0, 1.0);  // 0 if P = 1
   const double has_middle = std::max(axes.fragments - 2.0, none);
   if (!fixed.secure_aggregation) {  // which requires P = 1
-    add(sizes.others, edge, has_first, hidden_steps);
-    add(sizes.others, none, has_middle, hidden_steps);
+    add(sizes.others, edge, has_first);
+    add(sizes.others, none, has_middle);
   }
-  const double beside_last = fixed.embedding_elements + edge * (2.0 - has_first);
-  add(sizes.last, beside_last, one - drained, hidden_steps);
+  add(sizes.last, fixed.embedding_elements + edge * (2.0 - has_first), 1.0);
   summary.stages.back().shown_at_end = true;
-  if (drained > 0) add(sizes.last, beside_last, drained, none);
+  if (moving > 0) {
+    Stage whole = part_stage(axes, fixed, bytes, in_layers, one, fixed.embedding_elements + 2.0 * edge);
+    whole.times_per_round = moving;
+    summary.add(whole);
+  }
   return summary;
 }
 

@@ -14,8 +14,8 @@
 // unembedding, at l_i = L, and the embedding, at l_i = l = 0, are further parts of the last fragment.
 // The fragments before the last one have their mean size; h and l grow from each one to the next.
 //
-// If each site holds a part of the experts, a transfer has a dense part and experts (owners_stage()). In a
-// round after which experts move, nothing of the next round hides the last fragment.
+// If each site holds a part of the experts, a transfer has a dense part and experts (owners_stage()). In the
+// rounds after which experts move, all fragments are sent at once and nothing hides them.
 #pragma once
 #include "costmodel/methods/shared/expert_owners.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -31,10 +31,10 @@ struct FragmentSizes {
 
 FragmentSizes fragment_sizes(const Axes& axes, const Fixed& fixed);
 
-/// Adds the stages of fragments that are sent layer by layer. `bytes` is the size of an element. In a share
-/// `drained` of the rounds, the site waits for the last fragment at the end of the round.
+/// Adds the stages of fragments that are sent layer by layer, in a share `rounds` of the rounds. `bytes` is
+/// the size of an element.
 void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed, double bytes,
-                          double hidden_steps, double drained);
+                          double hidden_steps, double rounds);
 
 /// The mean round of plan_of_fragments(). An element has `bytes` bytes, which are the sum over its contents
 /// if several contents are averaged.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "costmodel/methods/shared/expert_owners.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
@@ -11,11 +10,21 @@ namespace fomoe::costmodel {
 
 namespace {
 
+// The parts of the model in a fragment. Layers are in ascending order.
+struct Fragment {
+  std::vector<int> layers;
+  bool has_tables = false;
+};
+
 class PartBuilder {
  public:
-  PartBuilder(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-              const std::vector<Content>& contents, const Placement* placement)
-      : scenario_(scenario), groups_(groups), contents_(contents), placement_(placement) {}
+  PartBuilder(const ExpertTransfers& experts, const std::vector<Content>& contents,
+              const Placement* placement)
+      : experts_(experts),
+        scenario_(*experts.scenario()),
+        groups_(experts.groups()),
+        contents_(contents),
+        placement_(placement) {}
 
   [[nodiscard]] FragmentPart whole(const Fragment& fragment) const {
     return {transfers("", "the dense part of ", "the experts of ", fragment.layers, fragment.has_tables), 0};
@@ -55,14 +64,14 @@ class PartBuilder {
     std::vector<Exchange> of_experts;
     for (const int layer : layers) {
       if (const auto moe_layer = moe_layer_of_layer(scenario_.model, layer))
-        add_owner_exchanges(scenario_, groups_, contents_, *placement_, static_cast<int>(*moe_layer),
-                            first_expert_by_layer(scenario_), of_experts);
+        experts_.add_averages(contents_, *placement_, static_cast<int>(*moe_layer), of_experts);
     }
     std::vector<PartTransfer> both = {{dense, {std::move(among_all)}}};
     if (!of_experts.empty()) both.push_back({experts, std::move(of_experts)});
     return both;
   }
 
+  const ExpertTransfers& experts_;
   const Scenario& scenario_;
   const std::vector<TensorGroup>& groups_;
   const std::vector<Content>& contents_;
@@ -75,8 +84,6 @@ double expert_weight(const Scenario& scenario) {
   const double overlap = effective_overlap(scenario), sites = scenario.sites();
   return overlap == sites ? 1.0 : (overlap - 1.0) / (sites - 1.0);
 }
-
-}  // namespace
 
 std::vector<Fragment> fragments_of(const Scenario& scenario) {
   const int fragments = scenario.strategy.fragments, all = static_cast<int>(scenario.model.layers);
@@ -107,15 +114,16 @@ std::vector<Fragment> fragments_of(const Scenario& scenario) {
   return of;
 }
 
-std::vector<FragmentTransfers> fragment_transfers(const Scenario& scenario,
-                                                  const std::vector<TensorGroup>& groups,
+}  // namespace
+
+std::vector<FragmentTransfers> fragment_transfers(const ExpertTransfers& experts,
                                                   const std::vector<Content>& contents,
                                                   const Placement* placement) {
-  const PartBuilder builder(scenario, groups, contents, placement);
+  const PartBuilder builder(experts, contents, placement);
   std::vector<FragmentTransfers> all;
-  for (const Fragment& fragment : fragments_of(scenario)) {
+  for (const Fragment& fragment : fragments_of(*experts.scenario())) {
     FragmentTransfers& of = all.emplace_back();
-    if (scenario.strategy.layerwise) {
+    if (experts.scenario()->strategy.layerwise) {
       of.parts = builder.by_layer(fragment);
     } else {
       of.parts = {builder.whole(fragment)};
@@ -124,7 +132,5 @@ std::vector<FragmentTransfers> fragment_transfers(const Scenario& scenario,
   }
   return all;
 }
-
-GroupId first_expert_by_layer(const Scenario& scenario) { return expert_group_by_layer(scenario, 0, 0); }
 
 }  // namespace fomoe::costmodel

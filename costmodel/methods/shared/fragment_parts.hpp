@@ -3,18 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/methods/shared/expert_owners.hpp"
 #include "costmodel/plan/plan.hpp"
 
 namespace fomoe::costmodel {
-
-/// The parts of the model in each fragment. Layers are in ascending order.
-struct Fragment {
-  std::vector<int> layers;
-  bool has_tables = false;
-};
-/// The fragments that strategy.fragments and fragment_pattern describe. The last one has the embedding
-/// tables, which belong to no layer.
-std::vector<Fragment> fragments_of(const Scenario& scenario);
 
 /// One transfer of a part.
 struct PartTransfer {
@@ -38,15 +30,12 @@ struct FragmentTransfers {
   int first_layer = 0;              // the first layer that the forward pass needs
 };
 
-/// The transfers of each fragment, each with every one of `contents`. Without a `placement`, all sites hold
-/// all experts. `groups` come from tensor_groups_by_layer_and_head() with layerwise, and otherwise from
-/// tensor_groups_by_layer().
-std::vector<FragmentTransfers> fragment_transfers(const Scenario& scenario,
-                                                  const std::vector<TensorGroup>& groups,
+/// The transfers of each fragment that strategy.fragments and fragment_pattern describe, each with every one
+/// of `contents`. The last fragment has the embedding tables, which belong to no layer. Without a
+/// `placement`, all sites hold all experts. The groups come from tensor_groups_by_layer_and_head() with
+/// layerwise, and otherwise from tensor_groups_by_layer().
+std::vector<FragmentTransfers> fragment_transfers(const ExpertTransfers& experts,
                                                   const std::vector<Content>& contents,
                                                   const Placement* placement);
-
-/// The tensor group of the first expert in these lists of groups.
-GroupId first_expert_by_layer(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

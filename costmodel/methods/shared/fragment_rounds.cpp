@@ -36,7 +36,7 @@ struct Turns {
 // What is in flight when a round begins and when it ends.
 struct Ends {
   bool starts_empty = false;  // no fragment of the round before is in flight
-  bool ends_empty = false;    // the sites wait for all fragments at the end
+  bool ends_whole = false;    // all fragments are sent after the last step, and the sites wait for them
 };
 
 // By fragment: the operations that send it, or its last part.
@@ -85,17 +85,19 @@ class RoundBuilder {
     bool in_previous_round;
   };
 
-  [[nodiscard]] std::int64_t sent_at(std::int64_t p) const { return std::min(turns_.sent_at(p), steps_); }
+  [[nodiscard]] std::int64_t sent_at(std::int64_t p) const {
+    return ends_.ends_whole ? steps_ : std::min(turns_.sent_at(p), steps_);
+  }
   [[nodiscard]] std::int64_t arrives_at(std::int64_t p) const {
     const std::int64_t at = sent_at(p) + turns_.overlap_steps;
-    return ends_.ends_empty ? std::min(at, steps_) : at;
+    return ends_.ends_whole ? std::min(at, steps_) : at;
   }
   [[nodiscard]] std::int64_t arrives_from_previous_at(std::int64_t p) const {
     const std::int64_t at = turns_.waited_at(p) - turns_.local_steps;
     return turns_.reaches_next_round(p) ? std::min(at, steps_) : steps_;
   }
   [[nodiscard]] bool leaves_round(std::int64_t p) const {
-    return !ends_.ends_empty && arrives_at(p) > steps_ - (turns_.layerwise ? 1 : 0);
+    return !ends_.ends_whole && arrives_at(p) > steps_ - (turns_.layerwise ? 1 : 0);
   }
   [[nodiscard]] const FragmentTransfers& fragment(std::int64_t p) const {
     return fragments_[static_cast<std::size_t>(p)];
@@ -203,7 +205,7 @@ class RoundBuilder {
     std::get<Compute>(op.what).share = 1.0 / static_cast<double>(turns_.count);
     std::get<Compute>(op.what).whole_model = false;  // the outer step does not touch the other fragments
     for (const OpId arrived : merge.arrived)
-      if (merge.in_previous_round) op.after_earlier.push_back({arrived, 1});
+      if (merge.in_previous_round && !none) op.after_earlier.push_back({arrived, 1});
     const OpId merged = merged_[static_cast<std::size_t>(merge.fragment)] = add(std::move(op));
     gates_.push_back(merged);
   }
@@ -257,24 +259,25 @@ Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& con
   Plan plan = plan_of_rounds(scenario, strategy.local_steps, owners.migration_period);
   if (strategy.overlap_steps > 0 || strategy.layerwise) {
     overlap_rounds(plan, strategy.local_steps);
-    // A round that ends with a migration waits for its fragments.
+    // A round that ends with a migration sends its fragments together.
     plan.classes[0].identical = owners.migration_period == 0;
   }
   plan.groups =
       strategy.layerwise ? tensor_groups_by_layer_and_head(scenario) : tensor_groups_by_layer(scenario);
 
   using Transfers = std::shared_ptr<const std::vector<FragmentTransfers>>;
+  const GroupId first_expert = expert_group_by_layer(scenario, 0, 0);
   std::function<Transfers(std::int64_t)> transfers_of = [=, groups = plan.groups](std::int64_t index) {
     const std::optional<Placement> placement = partial ? std::optional(owners.of_round(index)) : std::nullopt;
-    return std::make_shared<const std::vector<FragmentTransfers>>(
-        fragment_transfers(scenario, groups, contents, placement ? &*placement : nullptr));
+    return std::make_shared<const std::vector<FragmentTransfers>>(fragment_transfers(
+        ExpertTransfers(scenario, groups, first_expert), contents, placement ? &*placement : nullptr));
   };
   const Transfers first = transfers_of(0);
   if (owners.migration_period == 0) transfers_of = [first](std::int64_t) { return first; };
 
   const bool outer_steps = contents.front() == Content::pseudo_gradient;
-  // Finds the operations of a full round that send the fragments. They have the same numbers if a round
-  // begins or ends with no fragment in flight.
+  // Finds the operations of a full round that send the fragments. They have the same numbers if no fragment
+  // is in flight when the round begins.
   RoundBuilder full(scenario, *first, turns, outer_steps, {}, strategy.local_steps);
   (void)full.build(SentOps(first->size(), std::vector<OpId>{0}));
   plan.round = [=, groups = plan.groups, rounds = plan.rounds, steps = plan.steps,
@@ -285,8 +288,8 @@ Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& con
     const Transfers transfers = transfers_of(index);
     RoundBuilder builder(scenario, *transfers, turns, outer_steps, ends, left);
     RoundPlan round = builder.build(ids);
-    if (std::optional<Op> migrate = migration_op(scenario, groups, owners, index, rounds,
-                                                 first_expert_by_layer(scenario), builder.merged()))
+    const ExpertTransfers experts(scenario, groups, first_expert);
+    if (std::optional<Op> migrate = experts.migration(owners, index, rounds, builder.merged()))
       round.ops.push_back(*std::move(migrate));
     return round;
   };

@@ -12,9 +12,11 @@
 // forward pass count.
 //
 // If each site holds a part of the experts, a fragment has its layers' dense parts, which all sites average,
-// and their experts, which their owners average at the same time. Owners change only when no fragment is in
-// flight: at the end of a round after which experts move, the sites wait for its last fragments, apply them,
-// and move the experts. The first steps of the next round hide nothing of them.
+// and their experts, which their owners average at the same time. An expert can change its owners only when
+// they have just averaged it: what an owner that gives it up has trained since would be lost, and owners
+// would differ in the parameters from which they take their differences. In a round that ends with a
+// migration, all fragments are therefore sent after the last step, the sites wait for them, and experts move.
+// The round sends the same bytes as others, and hides nothing.
 #pragma once
 #include <vector>
 

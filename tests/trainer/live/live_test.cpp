@@ -53,14 +53,9 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
     CAPTURE(name);
     const Folder folder;
     const std::vector<std::string> settings = settings_of(one);
-    // With transfers that continue from round to round there is no time for a checkpoint. There the losses
-    // are compared instead, which also differ if bits differ.
-    const bool streams = std::string(one.name) == "streaming_diloco";
     const auto more = [&](const char* how) {
-      std::vector<std::string> options = {std::string("--") + how, "--output",
-                                          folder / (std::string(how) + ".json")};
-      if (!streams) options.insert(options.end(), {"--checkpoints", folder / how});
-      return options;
+      return std::vector<std::string>{std::string("--") + how, "--output",
+                                      folder / (std::string(how) + ".json"), "--checkpoints", folder / how};
     };
     const Ended local = run(train(settings, more("local")));
     CAPTURE(local.said);
