@@ -66,9 +66,12 @@ inline costmodel::Scenario every_axis_scenario(const std::string& method, int si
 }
 
 /// The scenario with an exchange through a store that is no limit itself, `latency_s` away from each site.
+/// All of the model is averaged at once.
 inline costmodel::Scenario through_store(costmodel::Scenario scenario, bool aggregates,
                                          double latency_s = 0) {
   scenario.strategy.collective = costmodel::Collective::store;
+  scenario.strategy.fragments = 1;
+  scenario.strategy.overlap_steps = 0;
   scenario.platform.store.emplace();
   scenario.platform.store->aggregates = aggregates;
   scenario.platform.store->latency_s = latency_s;

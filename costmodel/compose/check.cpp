@@ -98,12 +98,16 @@ void check_store(const Scenario& scenario, const Method& method) {
     throw InputError("strategy.collective", "\"store\" without a store",
                      "the table [platform.store], which describes the store and may be empty",
                      "[platform.store]");
-  if (!method.through_store || (strategy.layerwise && has_axis(method, "layerwise")))
-    throw InputError("strategy.collective",
-                     "\"store\" with " + method.name + (method.through_store ? " and layerwise" : ""),
-                     "\"ring\" or \"direct\", or a method that averages everything at once (diloco, dept, "
-                     "fedavg, fomoe, local_adamw, local_sgd, sparse_loco)",
-                     "\"ring\"");
+  const char* parts = strategy.layerwise && has_axis(method, "layerwise") ? "layerwise"
+                      : in_fragments(strategy)                            ? "fragments or overlap_steps"
+                                                                          : nullptr;
+  if (!method.through_store || parts != nullptr)
+    throw InputError(
+        "strategy.collective",
+        "\"store\" with " + method.name + (method.through_store ? std::string(" and ") + parts : ""),
+        "\"ring\" or \"direct\", or a method that averages everything at once (diloco, dept, "
+        "fedavg, fomoe, local_adamw, local_sgd, sparse_loco)",
+        "\"ring\"");
   if (strategy.secure_aggregation)
     throw InputError("strategy.secure_aggregation", "true with collective = \"store\"",
                      "false, because masks are exchanged between all pairs of sites, not through a store",

@@ -47,10 +47,24 @@ MemoryBytes memory_per_site(const SiteModel& model, const SiteLoad& load) {
   return fullest;
 }
 
+namespace {
+
+/// The differences of a fragment that travels while the site trains on, which become their average: 4 B for
+/// each. It is the last fragment, which has the tables, and the only one: more are in flight if overlap_steps
+/// reach the next fragment's turn.
+double in_flight_bytes(const SiteModel& model, double parameters, double tables) {
+  if (model.in_flight_share == 0) return 0;
+  return 4 * (tables + model.in_flight_share * (parameters - tables));
+}
+
+}  // namespace
+
 double host_bytes_per_site(const SiteModel& model, const SiteLoad& load) {
   if (model.gpus.outer_state_on == OuterStateOn::device) return 0;
   const double without = model.outer_state_of_embedding ? 0 : model.embedding_elements;
-  return model.outer_bytes_per_parameter * (load.dense + load.experts - without);
+  const double all = load.dense + load.experts;
+  return model.outer_bytes_per_parameter * (all - without) +
+         in_flight_bytes(model, all, model.embedding_elements);
 }
 
 std::int64_t parameters_per_site(const Scenario& scenario) {
@@ -151,7 +165,8 @@ MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int st
   if (gpus.outer_state_on == OuterStateOn::device) {
     const double tables = stage_tables(model, load, stage) / static_cast<double>(gpus.tensor_parallel);
     const double without = model.outer_state_of_embedding ? 0 : tables * load.kept_share / degrees.dense;
-    memory.outer_state = model.outer_bytes_per_parameter * (sharded - without);
+    memory.outer_state = model.outer_bytes_per_parameter * (sharded - without) +
+                         in_flight_bytes(model, sharded, tables * load.kept_share / degrees.dense);
   }
   const bool gathers = degrees.dense > 1 && gpus.zero_stage == 3 && !model.shards_all_gpus;
   if (gathers && (own || gpus.stack == Stack::megatron))

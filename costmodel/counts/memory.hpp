@@ -23,7 +23,9 @@ struct MemoryBytes {
   double master_weights = 0;
   double moments = 0;
   double gradients = 0;
-  double outer_state = 0;       // 8 B per parameter if the method has outer state on the device
+  /// 8 B per parameter if the method has outer state on the device, and 4 B per parameter of a fragment that
+  /// is in flight
+  double outer_state = 0;
   double gathered_weights = 0;  // ZeRO 3: 2 B per parameter of the layer in computation
   /// Of one micro-batch; 0 if its size is not given. See activations_beside_gradients().
   double activations = 0;

@@ -61,7 +61,7 @@ Method diloco() {
   method.axes = {"local_steps",     "outer_optimizer", "layerwise", "collective",       "payload_dtype",
                  "parameter_dtype", "compression",     "quorum",    "straggler_timeout"};
   method.inside_step = sends_layers;
-  method.check = check_layerwise;
+  method.check = check_fragments;
   method.source =
       "Douillard et al. 2023, DiLoCo (arXiv 2311.08105); adam and yogi: Reddi et al. 2021, FedOpt (arXiv "
       "2003.00295)";

@@ -17,12 +17,24 @@
 // both moments. Moments never migrate: they restart at zero on a new owner. Outer state migrates if
 // outer_state_on_migration = transfer. P then counts 2 times (parameters and momentum), or 3 times with adam
 // and yogi, which have two moments.
+//
+// With `fragments` P > 1 or `overlap_steps` τ > 0, fragments of whole layers are synchronised in turn, as in
+// Streaming DiLoCo: each has its layers' dense part, averaged among all sites, and their experts, averaged
+// among their owners. It is sent after step ⌊(p+1)·K/P⌋ and applied τ steps later
+// (shared/fragment_rounds.hpp). A round sends the same bytes. This is the paper's α, the share of the
+// communication that compute hides:
+//   round = K·t_step + Σ_p max(0, t_p − τ·t_step) + t_migration
+// A round that ends with a migration sends all fragments after its last step and hides nothing, so that
+// experts change their owners just after these have averaged them.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "costmodel/methods/all.hpp"
+#include "costmodel/methods/shared/expert_owners.hpp"
+#include "costmodel/methods/shared/fragment_formula.hpp"
+#include "costmodel/methods/shared/fragment_rounds.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/placement_affinity.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -61,51 +73,15 @@ PlacementOfEpoch placement_of_epoch(const Scenario& scenario) {
   return [fixed = std::move(placement)](std::int64_t) { return fixed; };
 }
 
-// Every expert is an exchange of its own, so that its bytes can be counted; executors bundle exchanges as
-// needed.
-std::vector<Exchange> owner_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-                                      const Placement& placement) {
-  std::vector<Exchange> exchanges;
-  for (int layer = 0; layer < placement.layers(); ++layer) {
-    for (int expert = 0; expert < placement.experts(); ++expert) {
-      const auto owners = placement.owners(layer, expert);
-      Exchange exchange{{owners.begin(), owners.end()}, {}};
-      for (const Content content : averaged_contents(scenario.strategy.outer_optimizer)) {
-        exchange.payloads.push_back(make_payload(groups, content, TrafficClass::expert_sync,
-                                                 format_of(scenario.strategy, content),
-                                                 {expert_group(scenario, layer, expert)}));
-      }
-      exchanges.push_back(std::move(exchange));
-    }
-  }
-  return exchanges;
-}
-
-std::vector<Exchange> migration_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-                                          const Placement& from, const Placement& to) {
-  std::vector<Content> contents = {Content::parameter, Content::outer_moment1, Content::outer_moment2};
-  contents.resize(static_cast<std::size_t>(
-      migrated_contents_of(scenario.strategy.outer_optimizer, scenario.strategy.outer_state_on_migration)));
-  std::vector<Exchange> exchanges;
-  for (const Migration& move : migrations(from, to)) {
-    Exchange exchange{{move.sender, move.receiver}, {}};
-    for (const Content content : contents) {
-      exchange.payloads.push_back(make_payload(groups, content, TrafficClass::migration,
-                                               format_of(scenario.strategy, content),
-                                               {expert_group(scenario, move.layer, move.expert)}));
-    }
-    exchanges.push_back(std::move(exchange));
-  }
-  return exchanges;
-}
+// The experts follow the dense part in the list of tensor groups.
+constexpr GroupId kFirstExpert = kDenseGroup + 1;
 
 RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& groups,
-                     const PlacementOfEpoch& placement_of, std::int64_t index, std::int64_t steps) {
+                     const ExpertOwners& owners, std::int64_t index, std::int64_t rounds,
+                     std::int64_t steps) {
   const Strategy& strategy = scenario.strategy;
   const std::vector<Content> contents = averaged_contents(strategy.outer_optimizer);
-  const std::int64_t epoch = index / strategy.reshuffle_rounds;
-  const Placement placement = placement_of(epoch);
-  const bool last = (index + 1) * strategy.local_steps >= optimizer_steps(scenario);
+  const ExpertTransfers transfers(scenario, groups, kFirstExpert);
 
   RoundPlan round;
   round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, steps, {}));
@@ -123,40 +99,56 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
           make_payload(groups, content, TrafficClass::dense, format_of(strategy, content), {kDenseGroup}));
     }
     synchronise("average dense", {std::move(dense)});
-    if (strategy.expert_overlap > 1)
-      synchronise("average experts", owner_exchanges(scenario, groups, placement));
+    if (strategy.expert_overlap > 1) {
+      const Placement placement = owners.of_round(index);
+      std::vector<Exchange> experts;
+      for (int layer = 0; layer < placement.layers(); ++layer)
+        transfers.add_averages(contents, placement, layer, experts);
+      synchronise("average experts", std::move(experts));
+    }
   }
   if (outer_steps_of(strategy.outer_optimizer) > 0) {
     round.ops.push_back(
         compute_op(scenario, outer_step_name(strategy.outer_optimizer), Work::outer_step, 1, synchronised));
     synchronised = {static_cast<OpId>(round.ops.size()) - 1};
   }
-  if (reshuffles(scenario) && !last && (index + 1) % strategy.reshuffle_rounds == 0) {
-    Op migrate;
-    migrate.name = "migrate experts";
-    std::vector<Exchange> moves = migration_exchanges(scenario, groups, placement, placement_of(epoch + 1));
-    if (strategy.collective == Collective::store) {
-      migrate.what = relayed_by_store(scenario.sites(), std::move(moves));  // the node after all workers
-    } else {
-      migrate.what = Transfer{Pattern::point_to_point, strategy.collective, std::move(moves)};
-    }
-    migrate.after = synchronised;
-    round.ops.push_back(std::move(migrate));
-  }
+  if (std::optional<Op> migrate = transfers.migration(owners, index, rounds, synchronised))
+    round.ops.push_back(*std::move(migrate));
   return round;
 }
 
-Plan plan(const Scenario& scenario) {
+Plan rounds_of_whole_models(const Scenario& scenario, const ExpertOwners& owners) {
   const std::int64_t local_steps = scenario.strategy.local_steps;
-  Plan plan =
-      plan_of_rounds(scenario, local_steps, reshuffles(scenario) ? scenario.strategy.reshuffle_rounds : 0);
-  if (scenario.strategy.expert_overlap == scenario.sites()) {
+  Plan plan = plan_of_rounds(scenario, local_steps, owners.migration_period);
+  plan.round = [scenario, owners, groups = plan.groups, rounds = plan.rounds, steps = plan.steps,
+                local_steps](std::int64_t index) {
+    return round_plan(scenario, groups, owners, index, rounds,
+                      std::min(local_steps, steps - index * local_steps));
+  };
+  return plan;
+}
+
+Plan plan(const Scenario& scenario) {
+  const Strategy& strategy = scenario.strategy;
+  const PlacementOfEpoch placement_of = placement_of_epoch(scenario);
+  const std::int64_t steps = optimizer_steps(scenario);
+  const std::int64_t rounds = (steps + strategy.local_steps - 1) / strategy.local_steps;
+  ExpertOwners owners;
+  owners.of_round = [placement_of, period = strategy.reshuffle_rounds,
+                     last = rounds - 1](std::int64_t index) {
+    return placement_of(std::min(index, last) / period);  // nothing moves after the last round
+  };
+  if (reshuffles(scenario)) owners.migration_period = strategy.reshuffle_rounds;
+  Plan plan = in_fragments(strategy) || strategy.layerwise
+                  ? plan_of_fragments(scenario, averaged_contents(strategy.outer_optimizer), owners)
+                  : rounds_of_whole_models(scenario, owners);
+  plan.placement = owners.of_round;
+  if (strategy.expert_overlap == scenario.sites()) {
     plan.notes.push_back(
         "expert_overlap equals the number of sites, so every site holds all experts, as in diloco");
   }
-  const PlacementOfEpoch placement_of = placement_of_epoch(scenario);
-  if (scenario.strategy.placement == PlacementKind::affinity) {
-    const RoutingCounts& counts = scenario.strategy.routing_counts;
+  if (strategy.placement == PlacementKind::affinity) {
+    const RoutingCounts& counts = strategy.routing_counts;
     const Shape s = shape_of(scenario);
     const auto percent = [&](const Placement& placement) {
       return std::to_string(std::lround(100 * skipped_share(counts, placement))) + " %";
@@ -166,15 +158,6 @@ Plan plan(const Scenario& scenario) {
         " of the routed tokens have their expert at another site; the fixed placement would give " +
         percent(fixed_placement(s.layers, s.experts, s.sites, s.overlap)));
   }
-  plan.placement = [placement_of, period = scenario.strategy.reshuffle_rounds,
-                    last = plan.rounds - 1](std::int64_t index) {
-    return placement_of(std::min(index, last) / period);  // nothing moves after the last round
-  };
-  plan.round = [scenario, placement_of, groups = plan.groups, steps = plan.steps,
-                local_steps](std::int64_t index) {
-    return round_plan(scenario, groups, placement_of, index,
-                      std::min(local_steps, steps - index * local_steps));
-  };
   return plan;
 }
 
@@ -217,72 +200,29 @@ void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed
   summary.add(migration);
 }
 
-/// Bytes that a site receives in a reshuffle, mean over draws, if it holds this share of all experts.
-double missing_bytes_of(const Axes& axes, const Fixed& fixed, double held) {
-  const double of_layer = fixed.experts * axes.expert_overlap / axes.sites, fewer = std::floor(of_layer);
-  const double bytes = bytes_per_parameter(axes, fixed);
-  if (of_layer == fewer || fixed.moe_layers == 0)
-    return fixed.migrated_contents * (1.0 - held) * fixed.expert_elements * held * bytes;
-  const double with_more = fixed.experts * held - fewer;  // share of the layers that have one expert more
-  const auto missing = [&](double experts) {
-    return (1.0 - experts / fixed.experts) * experts / fixed.experts;
-  };
-  const double share = (1.0 - with_more) * missing(fewer) + with_more * missing(fewer + 1.0);
-  return fixed.migrated_contents * share * fixed.expert_elements * bytes;
-}
-
 PlanSummary formula(const Axes& axes, const Fixed& fixed) {
-  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
-  summary.outer_steps_per_round = outer_steps_of(fixed.outer_optimizer);
-  const double contents = contents_of(fixed.outer_optimizer);
-  const bool random = fixed.placement == PlacementKind::random;
-  const double averaged_bytes = averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer);
-  const double dense_bytes = fixed.dense_elements * averaged_bytes;
-  const double held_share = axes.expert_overlap / axes.sites;
-  const double held_bytes = fixed.expert_elements * held_share * averaged_bytes;
-  const double missing_bytes = missing_bytes_of(axes, fixed, held_share);
-  // Of the sites that hold most and fewest experts.
-  const double most_held = most_held_share(axes.sites, axes.expert_overlap, fixed.moe_layers, fixed.experts);
-  const double all_experts = fixed.moe_layers * fixed.experts;
-  const double fewest_held = most_held > held_share ? most_held - 1.0 / all_experts : held_share;
-  const double most_missing_bytes =
-      std::max(missing_bytes_of(axes, fixed, most_held), missing_bytes_of(axes, fixed, fewest_held));
-  const std::int64_t migrations =
-      migrations_of(std::llround(summary.rounds), std::llround(axes.reshuffle_rounds));
-  const double migrations_per_round = random ? static_cast<double>(migrations) / summary.rounds : 0.0;
-  summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
-  summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
-  summary.sent.migration = migrations_per_round * missing_bytes;
-
-  if (fixed.collective == Collective::store) {
-    add_store_stages(summary, axes, fixed, contents * averaged_bytes, missing_bytes, migrations_per_round);
+  // Of an element, with all contents.
+  const double bytes =
+      contents_of(fixed.outer_optimizer) * averaged_bytes_per_element(axes, fixed, fixed.outer_optimizer);
+  if (fixed.layerwise || axes.fragments > 1.0 || axes.overlap_steps > 0.0) {
+    PlanSummary summary = summary_of_fragments(axes, fixed, bytes);
+    summary.outer_steps_per_round *= outer_steps_of(fixed.outer_optimizer);
+    add_migrations(summary, axes, fixed);
     return summary;
   }
-  // The site that holds most experts has the busiest ports.
-  const double most_held_bytes = fixed.expert_elements * most_held * averaged_bytes;
-  const double most_sync_bytes = contents * averaging_factor(fixed, axes.expert_overlap) * most_held_bytes;
-  Stage synchronisation;
-  synchronisation.latency_hops = averaging_hops(fixed, axes.sites);
-  synchronisation.bytes = summary.sent.dense + most_sync_bytes;
-  // Owners in fixed blocks exchange with the same few sites. Other sets of owners are assumed to spread
-  // over all pairs.
-  const double peers = std::max(axes.sites - 1.0, 1.0);
-  const double expert_pair_bytes =
-      fixed.placement == PlacementKind::fixed
-          ? (contents * averaging_pair_factor(fixed, axes.expert_overlap) * most_held_bytes)
-          : (most_sync_bytes / peers);
-  synchronisation.pair_bytes =
-      contents * averaging_pair_factor(fixed, axes.sites) * dense_bytes + expert_pair_bytes;
-  summary.add(synchronisation);
-  if (random) {
-    Stage migration;
-    // 0 if every site holds all experts: nothing migrates and no latency is incurred.
-    migration.latency_hops = std::ceil(1.0 - held_share);
-    migration.bytes = most_missing_bytes;
-    migration.pair_bytes = most_missing_bytes / peers;
-    migration.times_per_round = migrations_per_round;
-    summary.add(migration);
+  PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
+  summary.outer_steps_per_round = outer_steps_of(fixed.outer_optimizer);
+  const DenseAndExperts sent = sent_to_owners(axes, fixed, bytes);
+  summary.sent.dense = sent.dense;
+  summary.sent.expert_sync = sent.experts;
+  if (fixed.collective == Collective::store) {
+    const double held_share = axes.expert_overlap / axes.sites;
+    add_store_stages(summary, axes, fixed, bytes, missing_bytes_of(axes, fixed, held_share),
+                     migrations_per_round(axes, fixed, summary.rounds));
+  } else {
+    summary.add(owners_stage(axes, fixed, {bytes * fixed.dense_elements, bytes * fixed.expert_elements}));
   }
+  add_migrations(summary, axes, fixed);
   return summary;
 }
 
@@ -293,8 +233,13 @@ Method fomoe() {
   method.name = "fomoe";
   method.summary =
       "Every K steps, all sites average the pseudo-gradients of the dense part, and the O_e owners of each "
-      "expert average those of the expert. With random placement, experts migrate between sites.";
+      "expert average those of the expert, at once or in fragments of the layers. With random placement, "
+      "experts migrate between sites.";
   method.axes = {"local_steps",
+                 "fragments",
+                 "fragment_pattern",
+                 "overlap_steps",
+                 "layerwise",
                  "expert_overlap",
                  "placement",
                  "reshuffle_rounds",
@@ -310,8 +255,13 @@ Method fomoe() {
   method.source = "FoMoE (arXiv 2606.19025)";
   method.partial_experts = true;
   method.not_modelled = "a placement that follows routing while the run trains";
-  method.assumptions = "experts of a layer are independent payloads; migrated experts have no AdamW moments";
+  method.assumptions =
+      "experts of a layer are independent payloads; migrated experts have no AdamW moments; fragments are "
+      "those of Streaming DiLoCo, with the experts of their layers, and a round that ends with a migration "
+      "sends them together after its last step";
   method.through_store = true;
+  method.inside_step = sends_layers;
+  method.check = check_fragments;
   method.plan = plan;
   method.formula = formula;
   return method;

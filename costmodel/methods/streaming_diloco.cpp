@@ -54,7 +54,7 @@ Method streaming_diloco() {
       "int4 with a scale per 256 values in place of 4-bit floats; the embedding is in the last fragment; "
       "layer by layer, one transfer follows another in the order of the backward pass";
   method.inside_step = sends_layers;
-  method.check = check_layerwise;
+  method.check = check_fragments;
   method.plan = plan;
   method.formula = formula;
   return method;

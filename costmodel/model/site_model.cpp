@@ -127,6 +127,9 @@ SiteModel site_model(const Scenario& scenario) {
   model.micro_batch_sequences = static_cast<double>(micro_batch_sequences(scenario));
   model.outer_bytes_per_parameter =
       outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
+  const Method& method = *scenario.strategy.method;
+  if (has_axis(method, "overlap_steps") && scenario.strategy.overlap_steps > 0)
+    model.in_flight_share = 1.0 / scenario.strategy.fragments;
   model.moment_bytes_per_parameter =
       scenario.strategy.method->moment_bytes_per_parameter * bytes_of(scenario.gpus.moment_dtype) / 4;
   model.encoded_differences = scenario.strategy.method->encoded_differences;

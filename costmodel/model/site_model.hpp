@@ -21,6 +21,8 @@ struct SiteModel {
   double micro_batch_sequences = 0;  // from the scenario or the profile; 0: not given
   double outer_bytes_per_parameter = 0, moment_bytes_per_parameter = 8;
   bool outer_state_of_embedding = true;
+  /// Share of the layers in a fragment that is averaged while the site trains on; 0: nothing is.
+  double in_flight_share = 0;
   /// Bytes of a gradient in a step of one micro-batch, and in the sums over several.
   double gradient_bytes_of_one_pass = 4, gradient_bytes = 4;
   double outer_step_s_per_parameter = 0;                   // measured by the profile; 0: not measured

@@ -100,9 +100,14 @@ RoundPlan without(RoundPlan round, const std::vector<bool>& absent) {
       leave_out(compute->nodes);
       continue;
     }
-    auto& exchanges = std::get<Transfer>(op.what).exchanges;
+    auto& transfer = std::get<Transfer>(op.what);
+    auto& exchanges = transfer.exchanges;
     for (Exchange& exchange : exchanges) leave_out(exchange.nodes);
-    std::erase_if(exchanges, [](const Exchange& exchange) { return exchange.nodes.size() < 2; });
+    // A node that is left alone takes its own difference for the average. An outer step that updates only
+    // what was averaged would otherwise leave it out.
+    const bool averages = transfer.pattern == Pattern::all_reduce && !through_store(transfer);
+    std::erase_if(exchanges,
+                  [&](const Exchange& exchange) { return exchange.nodes.size() < (averages ? 1 : 2); });
   }
   return round;
 }

@@ -23,8 +23,9 @@ std::vector<bool> indispensable_nodes(const Plan& plan);
 /// Whether the node computes in the operation, sends or receives.
 bool takes_part(const Op& op, NodeId node);
 
-/// The round without the computations of absent nodes and without their parts in exchanges. An exchange with
-/// fewer than two nodes left is left out. `absent` is indexed by node; no absent node may be indispensable.
+/// The round without the computations of absent nodes and without their parts in exchanges. An all-reduce
+/// with one node left stays: what the node has is its average, and nothing is sent. Other exchanges with
+/// fewer than two nodes left are left out. `absent` is indexed by node; no absent node may be indispensable.
 RoundPlan without(RoundPlan round, const std::vector<bool>& absent);
 
 }  // namespace fomoe::costmodel

@@ -17,6 +17,13 @@ bool has_axis(const Method& method, std::string_view key) {
   return std::find(method.axes.begin(), method.axes.end(), key) != method.axes.end();
 }
 
+bool in_fragments(const Strategy& strategy) {
+  const Method& method = *strategy.method;
+  if (method.every_step) return false;
+  return (strategy.fragments > 1 && has_axis(method, "fragments")) ||
+         (strategy.overlap_steps > 0 && has_axis(method, "overlap_steps"));
+}
+
 std::vector<std::string> ignored_axes(const Scenario& scenario) {
   const Strategy& strategy = scenario.strategy;
   const Method& method = *strategy.method;

@@ -84,6 +84,9 @@ inline bool at_own_pace(const Strategy& strategy) {
 }
 
 bool has_axis(const Method& method, std::string_view key);
+/// Whether the method averages parts of the model at different times of a round, or while steps follow: with
+/// fragments or overlap_steps, where they affect it. Buckets of gradients are no such parts.
+bool in_fragments(const Strategy& strategy);
 /// Notes in words on the keys that the scenario sets although its method ignores them.
 std::vector<std::string> ignored_axes(const Scenario& scenario);
 

@@ -50,8 +50,10 @@ LossSetting loss_setting(const ModelShape& model, const Strategy& strategy, int 
   if (exact && other.empty()) {
     setting.method = "ddp";
   } else {
-    // The paper's outer step of fomoe is DiLoCo's; how many sites hold an expert is a term of its own.
-    setting.method = (method.partial_experts ? "diloco" : method.name) + other;
+    // The paper's outer step of fomoe is DiLoCo's, and with fragments it is Streaming DiLoCo's. How many
+    // sites hold an expert is a term of its own.
+    const char* like = in_fragments(strategy) ? "streaming_diloco" : "diloco";
+    setting.method = (method.partial_experts ? like : method.name) + other;
   }
   setting.mixture = model.active_experts < model.experts;
   setting.wire_bits = bits_on_the_wire(strategy);

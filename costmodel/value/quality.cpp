@@ -65,11 +65,13 @@ std::string listed(const std::set<T>& values) {
 }
 
 // The paper's tables name the outer optimiser: fomoe is the same method with partial replicas. Rows of diloco
-// were trained with its own outer optimiser.
+// were trained with its own outer optimiser. With fragments or overlapped steps, fomoe is Streaming DiLoCo
+// with partial replicas. Layer by layer alone, the averages are those of the same step.
 bool covers(const QualityRow& row, const Strategy& strategy) {
   const bool chooses = has_axis(*strategy.method, "outer_optimizer");
   if (row.strategy == "diloco" && chooses && strategy.outer_optimizer != OuterOptimizer::nesterov)
     return false;
+  if (strategy.method->partial_experts && in_fragments(strategy)) return row.strategy == "streaming_diloco";
   if (row.strategy == strategy.method->name) return true;
   if (!strategy.method->partial_experts) return false;
   return row.strategy == (strategy.outer_optimizer == OuterOptimizer::local_adamw ? "local_adamw" : "diloco");
@@ -170,7 +172,10 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
   const char* placement = to_string(strategy.placement);
   if (!rows.empty())
     narrow(
-        "method " + strategy.method->name, [](const QualityRow& row) { return row.strategy; },
+        "method " + strategy.method->name +
+            (strategy.method->partial_experts && in_fragments(strategy) ? " with fragments or overlap_steps"
+                                                                        : ""),
+        [](const QualityRow& row) { return row.strategy; },
         [&](const QualityRow& row) { return covers(row, strategy); });
   if (table.interpolate && !rows.empty()) {
     if (std::optional<Quality> between = between_rows(table, rows, scenario, local_steps)) {

@@ -57,6 +57,12 @@ CASES = [
     ("diloco-yogi", 12, {"method": "diloco", "local_steps": 4, "outer_optimizer": "yogi"}, "weights"),
     ("diloco-in-regions", 8, {"method": "diloco", "local_steps": 4, "collective": "hierarchical", "regions": 2}, "weights"),
     ("fomoe-one-owner", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 1, "placement": "fixed"}, "weights"),
+    # Layer 0 is sent after step 4, and layer 1 with the embedding after step 8; each is applied three steps later.
+    ("fomoe-fragments", 24, {"method": "fomoe", "local_steps": 8, "fragments": 2, "overlap_steps": 3, "expert_overlap": 2, "placement": "fixed"}, "weights"),
+    ("fomoe-fragments-one-owner-int8", 24, {"method": "fomoe", "local_steps": 8, "fragments": 2, "overlap_steps": 3, "expert_overlap": 1,
+                                            "placement": "fixed", "payload_dtype": "int8"}, "weights"),
+    ("fomoe-fragments-random", 24, {"method": "fomoe", "local_steps": 8, "fragments": 2, "overlap_steps": 3, "expert_overlap": 2, "placement": "random",
+                                    "reshuffle_rounds": 2}, "weights"),
     ("fomoe-random", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random"}, ""),
     # Four sites do not divide three copies of each expert: they hold one more in some layers than in others.
     ("fomoe-uneven-int8", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 3, "placement": "fixed", "payload_dtype": "int8"}, "weights"),
@@ -65,7 +71,8 @@ CASES = [
     ("fomoe-random-int8", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random", "payload_dtype": "int8"}, ""),
 ]
 
-STEPLESS = ("fomoe-random-weights", "fomoe-random-momentum", "fomoe-masked", "fomoe-zeros", "fomoe-uneven-random", "fomoe-uneven-masked")
+STEPLESS = ("fomoe-random-weights", "fomoe-random-momentum", "fomoe-masked", "fomoe-zeros", "fomoe-uneven-random", "fomoe-uneven-masked",
+            "fomoe-fragments-random")
 EXPERTS = {"fomoe-masked": "masked", "fomoe-uneven-masked": "masked", "fomoe-zeros": "zeros", "fomoe-single": "single"}  # the others of method fomoe have only the held ones
 
 

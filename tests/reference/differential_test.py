@@ -87,6 +87,13 @@ def whole_parts(rng, keys):
         parts, between, rounds = rng.randint(1, model["layers"]), rng.randint(1, 60), rng.randint(1, 50)
         plan |= {"fragments": parts, "local_steps": parts * between, "overlap_steps": rng.randint(0, between - 1)}
         work["tokens"] = work["global_batch_sequences"] * model["sequence_length"] * parts * between * rounds
+    if method == "fomoe" and rng.random() < 0.5:
+        parts, between, rounds = rng.randint(1, 4), rng.randint(1, 60), rng.randint(1, 50)
+        replaces = plan.get("outer_optimizer") in ("average", "local_adamw")  # would replace what is trained meanwhile
+        plan |= {"fragments": parts, "local_steps": parts * between, "overlap_steps": 0 if replaces else rng.randint(0, between - 1)}
+        # All sites hold equally many experts of each layer, and all fragments have equally many layers.
+        model |= {"layers": parts * rng.randint(1, 4), "experts": keys["platform"]["sites"] * rng.randint(1, 5), "active_experts": 1}
+        work["tokens"] = work["global_batch_sequences"] * model["sequence_length"] * parts * between * rounds
     return keys
 
 
@@ -146,7 +153,7 @@ def formulas(program, keys, accounting):
         rounding = 8 * chunks / sent
         return rows + [("simulated instead of closed form", report["wall_clock_s"], wall, 1e-9 + rounding)]
     # Fragments differ by the norms beside the layers, which the closed form takes as equal.
-    tolerance = 1e-6 if s.method == "streaming_diloco" else 1e-9
+    tolerance = 1e-6 if s.method == "streaming_diloco" or (s.method == "fomoe" and s.fragments > 1) else 1e-9
     return rows + [(name, value, answer[name], tolerance) for name, value in report.items()]
 
 
@@ -249,6 +256,8 @@ def cases(rng, program, number):
                  "workload": {"global_batch_sequences": 30, "tokens": 480 * keys["model"]["sequence_length"]}}
         keys["model"] |= {"experts": rng.randint(sites, 3 * sites), "active_experts": 1, "layers": 3}
         keys["strategy"] |= {"local_steps": 2, "expert_overlap": rng.randint(2, sites)}
+        if "fragments" in keys["strategy"]:
+            keys["strategy"] |= {"fragments": rng.randint(1, 2), "overlap_steps": min(1, keys["strategy"]["overlap_steps"])}
         yield keys, lambda keys: placement(program, keys)
 
 

@@ -55,6 +55,17 @@ def whole_model(s, dense, sparse, step):
     return averaged(s, copies * (s.parameter if averages_parameters else s.payload), dense - own, sparse)
 
 
+def fragments(s):
+    """Returns the layers of each of P fragments, every P-th one, and the dense elements that it has beside layers."""
+    parts = []
+    for part in range(s.fragments):
+        layers = range(part, s.layers, s.fragments)
+        # Ambiguous: the embedding is in the last fragment. The two norms beside the layers go with the first and the last layer.
+        table = s.vocabulary * s.d if part == s.fragments - 1 else 0
+        parts.append((layers, table + s.d * ((0 in layers) + (s.layers - 1 in layers))))
+    return parts
+
+
 def fomoe(s, dense, sparse, step):
     """The equations dense_bytes_cost and sparse_bytes_cost."""
     m, o = s.sites, s.overlap
@@ -72,7 +83,20 @@ def fomoe(s, dense, sparse, step):
     sent = {name: sum(site[name] for site in of_sites) / m for name in of_sites[0]}
     # The busiest ports decide: those of the site that sends most to average, and of the one that receives most in a reshuffle.
     busiest = {name: max(site[name] for site in of_sites) for name in sent}
-    return Round(sent, seconds(s, hops(s) + (gamma if o < m else 0), sum(busiest.values())))
+    moving = seconds(s, gamma if o < m else 0, busiest["migration"])
+    if s.fragments == 1 and s.overlap_steps == 0:
+        return Round(sent, moving + seconds(s, hops(s), busiest["dense"] + busiest["expert_sync"]))
+    # Fragments of layers with their experts, as in Streaming DiLoCo. Ambiguous: experts move when all of them have just been averaged,
+    # so that a round after which they move sends all fragments after its last step, and hides nothing.
+    transfers = []
+    for layers, beside in fragments(s):
+        of_dense = len(layers) / s.layers * (dense - s.vocabulary * s.d - 2 * s.d) + beside
+        most = max(sum(of_site[layer] for layer in layers) for of_site in held)
+        transfers.append(seconds(s, hops(s), averaged_bytes * (ring_factor(m) * of_dense + ring_factor(o) * one * most)))
+    hidden, together = [min(transfer, s.overlap_steps * step) for transfer in transfers], gamma if o < m else 0
+    at_once = seconds(s, hops(s), busiest["dense"] + busiest["expert_sync"])
+    in_turn = (1 - together) * (sum(transfers) - sum(hidden)) + hidden[-1] / s.rounds
+    return Round(sent, moving + in_turn + together * at_once)
 
 
 def centralised(s, dense, sparse, step):
@@ -105,12 +129,9 @@ def hierarchical_diloco(s, dense, sparse, step):
 
 def streaming_diloco(s, dense, sparse, step):
     """P fragments of a layer in P each, sent K / P steps apart; overlap_steps hide each one, but not the last one of the run."""
-    transfers, parts, table = [], s.fragments, s.vocabulary * s.d
-    for part in range(parts):
-        layers = range(part, s.layers, parts)
-        elements = len(layers) / s.layers * (dense + sparse - table - 2 * s.d)
-        # Ambiguous: the embedding is in the last fragment. The two norms beside the layers go with the first and the last layer.
-        elements += (table if part == parts - 1 else 0) + s.d * ((0 in layers) + (s.layers - 1 in layers))
+    transfers = []
+    for layers, beside in fragments(s):
+        elements = len(layers) / s.layers * (dense + sparse - s.vocabulary * s.d - 2 * s.d) + beside
         transfers.append(seconds(s, hops(s), ring_factor(s.sites) * s.payload * elements))
     hidden = [min(transfer, s.overlap_steps * step) for transfer in transfers]
     return Round(both(s, ring_factor(s.sites) * s.payload, dense, sparse),

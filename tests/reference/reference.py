@@ -43,7 +43,7 @@ class Scenario:
             ("outer_state_on_migration", "")))
         self.transfer_state = state == "transfer"
         self.regions, self.global_period, self.gossip_peers, self.overlap_steps, self.micro_batches = (plan.get(key, default) for key, default in (
-            ("regions", 1), ("global_period", 4), ("gossip_peers", 1), ("overlap_steps", 1), ("micro_batches", 8)))
+            ("regions", 1), ("global_period", 4), ("gossip_peers", 1), ("overlap_steps", 0 if fomoe else 1), ("micro_batches", 8)))
         self.module_levels, self.module_choices, self.stage_sites, self.capacity, self.max_sites = (plan.get(key, default) for key, default in (
             ("module_levels", 1), ("module_choices", 1), ("stage_sites", 1), ("capacity_factor", 1), ("max_sites_per_token", math.inf)))
         self.halves = 2 if plan.get("overlap_dispatch") else 1
@@ -51,8 +51,9 @@ class Scenario:
         rows, fullest = self.batch * self.sequence * self.active, plan.get("router") == "hash" and "capacity_factor" not in plan
         self.busiest = min(self.sites, 1 + math.sqrt(2 * math.log(self.sites) * self.sites / rows)) if fullest else 1
         self.sharding, self.schedule = plan.get("sharding", "full_shard"), plan.get("schedule", "gpipe")
-        # A unit of fsdp is a layer, and a fragment of streaming_diloco has three.
-        self.fragments = plan.get("fragments", self.layers if self.method == "fsdp" else -(-self.layers // 3))
+        # A unit of fsdp is a layer, and a fragment of streaming_diloco has three. fomoe has one fragment by default.
+        usual = {"fsdp": self.layers, "fomoe": 1}.get(self.method, -(-self.layers // 3))
+        self.fragments = plan.get("fragments", usual)
         own = {"streaming_diloco": "int4", "diloco_x": "int4", "sparse_loco": "int2", "demo": "fp32"}.get(self.method, "bf16")
         self.payload_dtype = plan.get("payload_dtype", own)
         exact = BITS[self.payload_dtype] >= 16 and self.method not in ("sparse_loco", "demo")
@@ -141,6 +142,8 @@ def memory(s):
     if s.method in ("diloco", "dept", "fomoe"):  # an anchor, and the moments
         states = {"nesterov": 2, "adam": 3, "yogi": 3}.get(s.optimiser, 0)
     outer = 4.0 * states * (held - (s.vocabulary * s.d * s.gpus if s.method == "dept" else 0))
+    if s.method in ("streaming_diloco", "fomoe") and s.overlap_steps > 0:  # a fragment that travels while the site trains on
+        outer += 4.0 * (s.vocabulary * s.d * s.gpus + (held - s.vocabulary * s.d * s.gpus) / s.fragments)
     on_host = s.compute.get("outer_state_on") == "host"  # Ambiguous: the replicas of a site share one copy on the host.
     moments = 4 if s.method == "demo" else 8  # one momentum instead of AdamW's two moments
     table = {"weights": 2.0 * held, "master_weights": 4.0 * held, "moments": moments * held}

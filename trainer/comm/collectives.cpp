@@ -154,7 +154,8 @@ void TransferRun::read(const PayloadSource& source) {
     if (cut.from_partial || !cut.runs.front()->contributes(position)) return;
     const at::Tensor flat = source(at);
     cut.give(position, flat);
-    if (options_.lost) options_.lost(at, flat, cut.as_read(flat));
+    // A node alone keeps its own values, of which no wire format takes anything.
+    if (options_.lost && cut.exchange.nodes.size() > 1) options_.lost(at, flat, cut.as_read(flat));
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "platforms/support/descriptor.hpp"
 #include "platforms/support/input_error.hpp"
@@ -76,10 +77,12 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
   std::vector<Snapshot> snapshots;
   for (const NodeId node : executor.hosted()) {
     Snapshot snapshot{file(rounds, node), {}, {}};
-    for (const auto& [name, tensor] : executor.worker(node).state()) {
+    for (const auto& [name, tensor] : executor.worker(node).state())
       snapshot.tensors.emplace_back(name, tensor.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+    for (auto& arrived : executor.in_flight(node)) snapshot.tensors.push_back(std::move(arrived));
+    for (const auto& [name, tensor] : snapshot.tensors) {
       // A sum is not finite if a value is not.
-      if (!std::isfinite(snapshot.tensors.back().second.sum().item<double>()))
+      if (!std::isfinite(tensor.sum().item<double>()))
         executor.diverged(node, "tensor " + name + " of its state");
     }
     snapshot.tensors.emplace_back("moment_ages", executor.moment_ages().state().clone());
@@ -215,7 +218,26 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
     files.emplace(node, Read{header(content.metadata, rounds, node), std::move(content.tensors)});
   }
   if (!files.empty()) executor.resume_at(rounds, files.begin()->second.header.steps);
+  std::map<NodeId, std::int64_t> used;  // tensors in flight, by node
+  executor.restore_in_flight(rounds - 1, [&](NodeId node, const std::string& name, std::int64_t elements) {
+    const std::map<std::string, at::Tensor>& tensors = files.at(node).tensors;
+    const auto found = tensors.find(name);
+    if (found == tensors.end() || found->second.numel() != elements)
+      throw FileError(file(rounds, node) + ": got a checkpoint in which tensor " + name +
+                      " is missing or has another shape; expected what the transfers that continue into "
+                      "the next round have brought");
+    ++used[node];
+    return found->second.clone();  // the file's own tensor ends with it
+  });
   for (auto& [node, content] : files) {
+    const auto in_flight =
+        std::count_if(content.tensors.begin(), content.tensors.end(),
+                      [](const auto& entry) { return entry.first.starts_with(kInFlight); });
+    if (in_flight != used[node])
+      throw FileError(file(rounds, node) +
+                      ": got a checkpoint with transfers under way that end within their round in this run, "
+                      "such as that of the last round of a run with fewer tokens; expected the checkpoint of "
+                      "an earlier round; for example another directory with --checkpoints");
     Worker& worker = executor.worker(node);
     const auto copy = [&](const std::string& name, at::Tensor into) {
       const auto found = content.tensors.find(name);

@@ -159,7 +159,9 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
     std::int64_t most = 0;
     const auto consider = [&](const OpOfRound& which) {
       const auto found = started_at_.find(which);
-      if (found != started_at_.end()) most = std::max(most, step_.at(node) - found->second.at(node));
+      if (found == started_at_.end()) return;
+      const auto sent = found->second.find(node);  // a node that takes no part is in no checkpoint of it
+      if (sent != found->second.end()) most = std::max(most, step_.at(node) - sent->second);
     };
     for (const OpId before : op.after) consider({round, before});
     for (const costmodel::EarlierOp& before : op.after_earlier)

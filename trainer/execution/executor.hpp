@@ -48,6 +48,7 @@
 #include "trainer/device/stopwatch.hpp"
 #include "trainer/execution/background.hpp"
 #include "trainer/execution/worker.hpp"
+#include "trainer/io/safetensors.hpp"
 #include "trainer/measurement/pacing.hpp"
 #include "trainer/optimizer/moment_ages.hpp"
 #include "trainer/optimizer/schedule.hpp"
@@ -109,6 +110,9 @@ bool migrates(const costmodel::Transfer& transfer);
 /// Empty if no gradients are sent after it.
 std::optional<std::int64_t> backward_until(const costmodel::Plan& plan, const costmodel::RoundPlan& round,
                                            costmodel::OpId backward);
+
+/// Begins the names of tensors of Executor::in_flight().
+inline constexpr const char* kInFlight = "in_flight.";
 
 /// One optimiser step of one node.
 struct StepRecord {
@@ -196,6 +200,14 @@ class Executor {
   /// Continues at the start of round `index`, after `steps` optimiser steps. The workers then hold that
   /// round's experts, and the caller must fill in their state.
   void resume_at(std::int64_t index, std::int64_t steps);
+  /// What the node has received by transfers that continue into the next round, for checkpoints. Waits until
+  /// it has arrived. Call it only between rounds, and not after finish().
+  [[nodiscard]] NamedTensors in_flight(costmodel::NodeId node);
+  /// Takes what in_flight() gave after round `index`. `read` returns the tensor of a hosted node with this
+  /// name and number of elements.
+  using ReadInFlight =
+      std::function<at::Tensor(costmodel::NodeId node, const std::string& name, std::int64_t elements)>;
+  void restore_in_flight(std::int64_t index, const ReadInFlight& read);
   /// Optimiser steps that a hosted node has made.
   [[nodiscard]] std::int64_t steps(costmodel::NodeId node) const { return step_.at(node); }
 
@@ -209,6 +221,12 @@ class Executor {
     std::shared_future<void> done;
   };
   using OpOfRound = std::pair<std::int64_t, costmodel::OpId>;
+  /// A transfer of the round before this process began, with what the hosted nodes had received by it.
+  struct Arrived {
+    std::shared_ptr<const costmodel::RoundPlan> plan;
+    const costmodel::Transfer* work = nullptr;
+    std::vector<std::pair<PayloadAt, at::Tensor>> means = {};
+  };
   void compute(const costmodel::RoundPlan& plan, std::int64_t round);
   void expect_transfers(const costmodel::RoundPlan& plan, std::int64_t round);
   void start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,
@@ -218,6 +236,7 @@ class Executor {
   void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
   [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work, std::int64_t round);
   void settle(OpOfRound which);  // by value: callers pass keys of in_flight_, which it erases
+  void settle_arrived(const OpOfRound& which);
   void settle_ages(const costmodel::Transfer& work);
   void migrate(const costmodel::Transfer& work, std::int64_t round, const std::string& name);
   void make_worker(costmodel::NodeId node, const PlanNeeds& needs);
@@ -261,6 +280,7 @@ class Executor {
   // by operation of the round, until the transfer starts
   std::vector<std::unique_ptr<TransferRun>> expected_;
   std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
+  std::map<OpOfRound, Arrived> arrived_;  // from a checkpoint
   /// By transfer of this round and the previous one: the number of optimiser steps that each node had made
   /// when the transfer read what the node sends.
   std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;

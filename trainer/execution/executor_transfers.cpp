@@ -225,7 +225,7 @@ void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, co
 
 void Executor::settle(OpOfRound which) {
   const auto found = in_flight_.find(which);
-  if (found == in_flight_.end()) return;
+  if (found == in_flight_.end()) return settle_arrived(which);
   const std::unique_ptr<InFlight> flight = std::move(found->second);
   in_flight_.erase(found);
   const costmodel::Op& op = flight->plan->ops[static_cast<std::size_t>(which.second)];

@@ -48,11 +48,7 @@ GridLock::GridLock(const GridFolder& folder) {
 }
 
 GridProcesses::GridProcesses(const Grid& grid, GridFolder folder, int threads)
-    : grid_(grid), folder_(std::move(folder)), threads_(threads) {
-  // Transfers that continue into the next round are in no checkpoint (RunRequest); such a run starts anew.
-  for (const GridRun& run : grid.runs)
-    resumable_.push_back(!needs_of(run.scenario, costmodel::make_plan(run.scenario)).detached);
-}
+    : grid_(grid), folder_(std::move(folder)), threads_(threads) {}
 
 GridProcesses::~GridProcesses() {
   for (const auto& [process, run] : running_) ::kill(process, SIGKILL);
@@ -74,11 +70,9 @@ bool GridProcesses::start(std::size_t index) {
                                       grid_.scenario_path,
                                       "--in-turn",
                                       "--threads=" + std::to_string(threads_),
-                                      "--output=" + folder_.of_run(run, ".json")};
-  if (resumable_[index]) {
-    command.push_back("--checkpoints=" + folder_.of_run(run, ".checkpoints"));
-    command.emplace_back("--resume");
-  }
+                                      "--output=" + folder_.of_run(run, ".json"),
+                                      "--checkpoints=" + folder_.of_run(run, ".checkpoints"),
+                                      "--resume"};
   for (const std::string& assignment : run.overrides) command.push_back("--set=" + assignment);
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());

@@ -64,7 +64,6 @@ class GridProcesses {
   const Grid& grid_;
   GridFolder folder_;
   int threads_;
-  std::vector<bool> resumable_;  // by run: whether its state can be saved
   std::map<pid_t, std::size_t> running_;
   std::map<std::size_t, Descriptor> locks_;
 };

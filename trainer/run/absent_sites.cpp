@@ -10,6 +10,18 @@ namespace fomoe::trainer {
 using costmodel::NodeId;
 using costmodel::NodeKind;
 
+namespace {
+
+bool goes_on(const costmodel::Plan& plan) {
+  return std::any_of(plan.classes.begin(), plan.classes.end(), [&](const costmodel::RoundClass& kind) {
+    const costmodel::RoundPlan round = plan.round(kind.round_at(0));
+    return std::any_of(round.ops.begin(), round.ops.end(),
+                       [](const costmodel::Op& op) { return op.detached; });
+  });
+}
+
+}  // namespace
+
 std::vector<bool> needed_sites(const costmodel::Plan& plan, int sites) {
   std::vector<bool> needed(static_cast<std::size_t>(sites), false);
   const std::vector<bool> nodes = costmodel::indispensable_nodes(plan);
@@ -33,6 +45,9 @@ void check_drops(const costmodel::Plan& plan, const std::vector<int>& processes,
   if (!operation.empty())
     refuse("a plan whose operation \"" + operation + "\" needs all sites",
            "a collective among all sites at once", "strategy.collective=direct");
+  if (goes_on(plan))
+    refuse("transfers that continue into the next round, which a site that comes back has no part in",
+           "transfers that end within their round", "strategy.overlap_steps=0");
   if (*std::max_element(processes.begin(), processes.end()) > 1)
     refuse("sites with several processes", "one process for each site", "compute.gpus_per_site=1");
   if (transport != "gloo")

@@ -129,13 +129,7 @@ void check_same_constants(const ModelConstants& weights, const ModelConstants& s
   same("router_temperature", weights.router_temperature, scenario.router_temperature);
 }
 
-void check_checkpoints(const RunRequest& request, const costmodel::Plan& plan) {
-  if (needs_of(request.scenario, plan, request.paced).detached && !request.checkpoints.empty()) {
-    throw UsageError(
-        "--checkpoints: got a method whose transfers continue into the next round; expected a value of "
-        "strategy.overlap_steps with which transfers end within their round, or no --checkpoints; for "
-        "example --set strategy.overlap_steps=0");
-  }
+void check_checkpoints(const RunRequest& request) {
   if (!request.checkpoints.empty() && !request.resume &&
       !Checkpoints(request.checkpoints, {}).complete({}).empty()) {
     throw UsageError(

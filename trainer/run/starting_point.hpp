@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "trainer/execution/checkpoints.hpp"
 #include "trainer/run/training_run.hpp"
@@ -45,8 +46,13 @@ void check_same_model(const costmodel::ModelShape& weights, const costmodel::Mod
 /// The same for the numbers in [trainer] that the model's function depends on.
 void check_same_constants(const ModelConstants& weights, const ModelConstants& scenario);
 
-/// Throws UsageError if --checkpoints cannot be used: by a method whose transfers continue into the next
-/// round, or in a directory with the checkpoints of another run.
-void check_checkpoints(const RunRequest& request, const costmodel::Plan& plan);
+/// Whether sites that hold a parameter have the same value of it after each round. Where fragments take
+/// turns, they have trained some of them since these were averaged.
+inline bool agree_between_rounds(const costmodel::Strategy& strategy) {
+  return strategy.method->averages_everything && !costmodel::in_fragments(strategy);
+}
+
+/// Throws UsageError if --checkpoints names a directory that already has checkpoints, without --resume.
+void check_checkpoints(const RunRequest& request);
 
 }  // namespace fomoe::trainer

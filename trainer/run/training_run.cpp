@@ -9,7 +9,7 @@
 #include <ostream>
 
 #include "costmodel/compose/make_plan.hpp"
-#include "costmodel/plan/method.hpp"
+#include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/timeline/round_timeline.hpp"
 #include "experiments/json/json.hpp"
 #include "experiments/results/round_json.hpp"
@@ -67,7 +67,7 @@ class Run {
         history_(speaks() ? request.checkpoints : ""),
         log_(path_of_rank(request.log, rank()), progress) {
     // Checked before any process waits for another one.
-    check_checkpoints(request, plan_);
+    check_checkpoints(request);
     if (!request.settings.initial_weights.empty()) initial_ = read_exported(request.settings.initial_weights);
     if (data_.by_site() && !request.launch)
       data_.deal({{"this process", data_.own_files()}}, {RunData::kNoSite});
@@ -81,7 +81,7 @@ class Run {
     if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
     compare_weights("start from");
     if (!request.checkpoints.empty()) resume();
-    if (first_round_ > 0 && scenario_.strategy.method->averages_everything) compare_weights("resume with");
+    if (first_round_ > 0 && agree_between_rounds(scenario_.strategy)) compare_weights("resume with");
     if (speaks() && !options_.kernel_by_kernel.empty())
       out_ << "the host launches each kernel, which takes longer: " << options_.kernel_by_kernel << '\n';
     if (speaks() && !request.paced && data_.path.empty()) out_ << data_.description() << '\n';

@@ -13,23 +13,28 @@
 // Since the layers' parts have equal size, only the first and the last one of them can decide. An untied
 // unembedding, at l_i = L, and the embedding, at l_i = l = 0, are further parts of the last fragment.
 // The fragments before the last one have their mean size; h and l grow from each one to the next.
+//
+// If each site holds a part of the experts, a transfer has a dense part and experts (owners_stage()). In the
+// rounds after which experts move, all fragments are sent at once and nothing hides them.
 #pragma once
+#include "costmodel/methods/shared/expert_owners.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
-/// Elements of the fragments before the last one, on average, and of the last one. The last fragment has the
-/// tables.
+/// Shares of the layers in the fragments before the last one, on average, and in the last one. The last
+/// fragment has the tables.
 struct FragmentSizes {
-  double others, last;  // layers of a fragment, in elements; the first layer and the last one include norms
-  double layers_of_others, layers_of_last;
+  double others, last;
+  double layers_of_others, layers_of_last;  // the same as numbers of layers
 };
 
 FragmentSizes fragment_sizes(const Axes& axes, const Fixed& fixed);
 
-/// Adds the stages of fragments that are sent layer by layer. `bytes` is the size of an element.
+/// Adds the stages of fragments that are sent layer by layer, in a share `rounds` of the rounds. `bytes` is
+/// the size of an element.
 void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed, double bytes,
-                          double hidden_steps);
+                          double hidden_steps, double rounds);
 
 /// The mean round of plan_of_fragments(). An element has `bytes` bytes, which are the sum over its contents
 /// if several contents are averaged.

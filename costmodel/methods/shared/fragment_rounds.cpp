@@ -1,11 +1,18 @@
 #include "costmodel/methods/shared/fragment_rounds.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "costmodel/methods/shared/fragment_parts.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
@@ -26,76 +33,32 @@ struct Turns {
   }
 };
 
-// A payload of a fragment, and the layer that the backward pass must have left: `layers` of the model for an
-// untied unembedding, 0 for the embedding.
-struct Part {
-  Exchange exchange;
-  int ready_at;
+// What is in flight when a round begins and when it ends.
+struct Ends {
+  bool starts_empty = false;  // no fragment of the round before is in flight
+  bool ends_whole = false;    // all fragments are sent after the last step, and the sites wait for them
 };
 
-class Parts {
- public:
-  Parts(const Scenario& scenario, const std::vector<TensorGroup>& groups, std::vector<Content> contents)
-      : scenario_(scenario), groups_(groups), contents_(std::move(contents)) {}
-
-  [[nodiscard]] Exchange whole(const Fragment& fragment) const {
-    return exchange_of(fragment.layers, fragment.has_tables);
-  }
-
-  [[nodiscard]] std::vector<Part> by_layer(const Fragment& fragment) const {
-    std::vector<Part> parts;
-    if (fragment.has_tables && untied_head_elements(scenario_.model) > 0) {
-      Exchange head{all_workers(scenario_), {}};
-      for (const Content content : contents_)
-        head.payloads.push_back(make_payload(groups_, content, TrafficClass::dense,
-                                             format_of(scenario_.strategy, content),
-                                             {static_cast<GroupId>(groups_.size()) - 1}));
-      parts.push_back({std::move(head), static_cast<int>(scenario_.model.layers)});
-    }
-    for (auto layer = fragment.layers.rbegin(); layer != fragment.layers.rend(); ++layer)
-      parts.push_back({exchange_of({*layer}, false), *layer});
-    if (fragment.has_tables) parts.push_back({exchange_of({}, true), 0});
-    return parts;
-  }
-
- private:
-  [[nodiscard]] Exchange exchange_of(const std::vector<int>& layers, bool with_tables) const {
-    Exchange all{all_workers(scenario_), {}};
-    for (const Content content : contents_) {
-      for (Payload& payload : layers_exchange(scenario_, groups_, content, layers, with_tables).payloads)
-        if (payload.elements > 0) all.payloads.push_back(std::move(payload));
-    }
-    return all;
-  }
-
-  const Scenario& scenario_;
-  const std::vector<TensorGroup>& groups_;
-  std::vector<Content> contents_;
-};
-
-struct Sent {
-  Exchange whole;           // without layerwise
-  std::vector<Part> parts;  // with layerwise
-  int first_layer = 0;      // the first layer that the forward pass needs
-};
+// By fragment: the operations that send it, or its last part.
+using SentOps = std::vector<std::vector<OpId>>;
 
 // Builds one round step by step. The operations of full rounds have the same ids in every round, so that a
 // round can refer to operations of the previous one.
 class RoundBuilder {
  public:
-  RoundBuilder(const Scenario& scenario, const std::vector<Sent>& fragments, const Turns& turns,
-               bool outer_steps, bool first, std::int64_t steps)
+  RoundBuilder(const Scenario& scenario, const std::vector<FragmentTransfers>& fragments, const Turns& turns,
+               bool outer_steps, Ends ends, std::int64_t steps)
       : scenario_(scenario),
         fragments_(fragments),
         turns_(turns),
         outer_steps_(outer_steps ? 1 : 0),
         pass_(pass_share(scenario)),
-        first_(first),
+        ends_(ends),
         steps_(steps),
-        sent_(fragments.size(), -1),
+        sent_(fragments.size()),
         merged_(fragments.size(), -1) {}
 
-  RoundPlan build(const std::vector<OpId>& sent_in_previous) {
+  RoundPlan build(const SentOps& sent_in_previous) {
     std::set<std::int64_t> stops = {steps_};
     for (std::int64_t p = 0; p < turns_.count; ++p) {
       stops.insert({sent_at(p), arrives_at(p), arrives_from_previous_at(p)});
@@ -110,26 +73,35 @@ class RoundBuilder {
     for (const Merge& merge : merges_) wait_for(merge);  // no step follows
     return std::move(round_);
   }
-  [[nodiscard]] const std::vector<OpId>& sent() const { return sent_; }
+  [[nodiscard]] const SentOps& sent() const { return sent_; }
+  /// The last outer steps of the fragments in this round.
+  [[nodiscard]] const std::vector<OpId>& merged() const { return merged_; }
 
  private:
-  // A fragment whose average is needed, and the operation that carries it.
+  // A fragment whose average is needed, and the operations that carry it.
   struct Merge {
     std::int64_t fragment;
-    OpId arrived;
+    std::vector<OpId> arrived;
     bool in_previous_round;
   };
 
-  [[nodiscard]] std::int64_t sent_at(std::int64_t p) const { return std::min(turns_.sent_at(p), steps_); }
-  [[nodiscard]] std::int64_t arrives_at(std::int64_t p) const { return sent_at(p) + turns_.overlap_steps; }
+  [[nodiscard]] std::int64_t sent_at(std::int64_t p) const {
+    return ends_.ends_whole ? steps_ : std::min(turns_.sent_at(p), steps_);
+  }
+  [[nodiscard]] std::int64_t arrives_at(std::int64_t p) const {
+    const std::int64_t at = sent_at(p) + turns_.overlap_steps;
+    return ends_.ends_whole ? std::min(at, steps_) : at;
+  }
   [[nodiscard]] std::int64_t arrives_from_previous_at(std::int64_t p) const {
     const std::int64_t at = turns_.waited_at(p) - turns_.local_steps;
     return turns_.reaches_next_round(p) ? std::min(at, steps_) : steps_;
   }
   [[nodiscard]] bool leaves_round(std::int64_t p) const {
-    return arrives_at(p) > steps_ - (turns_.layerwise ? 1 : 0);
+    return !ends_.ends_whole && arrives_at(p) > steps_ - (turns_.layerwise ? 1 : 0);
   }
-  [[nodiscard]] const Sent& fragment(std::int64_t p) const { return fragments_[static_cast<std::size_t>(p)]; }
+  [[nodiscard]] const FragmentTransfers& fragment(std::int64_t p) const {
+    return fragments_[static_cast<std::size_t>(p)];
+  }
 
   OpId add(Op op) {
     round_.ops.push_back(std::move(op));
@@ -193,37 +165,47 @@ class RoundBuilder {
       compute("optimizer of these layers", Work::optimizer, share);
       layer = std::min(layer, to);
     };
-    std::vector<std::pair<std::int64_t, const Part*>> parts;
+    std::vector<std::pair<std::int64_t, const FragmentPart*>> parts;
     for (std::int64_t p = 0; p < turns_.count; ++p) {
       if (sent_at(p) != end) continue;
-      for (const Part& part : fragment(p).parts) parts.emplace_back(p, &part);
+      for (const FragmentPart& part : fragment(p).parts) parts.emplace_back(p, &part);
     }
     std::stable_sort(parts.begin(), parts.end(),
                      [](const auto& a, const auto& b) { return a.second->ready_at > b.second->ready_at; });
-    OpId before = -1;
+    std::vector<OpId> before;
     for (const auto& [p, part] : parts) {
       if (part->ready_at < layer) back_to(part->ready_at);
       std::vector<OpId> after = gates_;
-      if (before >= 0) after.push_back(before);
-      Op op = average_op(scenario_, "average a part of fragment " + std::to_string(p), {part->exchange},
-                         std::move(after));
-      op.detached = leaves_round(p);
-      sent_[static_cast<std::size_t>(p)] = before = add(std::move(op));
+      after.insert(after.end(), before.begin(), before.end());
+      before = send(p, *part, after);
     }
     back_to(0);
+  }
+
+  // Starts the transfers of the part.
+  const std::vector<OpId>& send(std::int64_t p, const FragmentPart& part, const std::vector<OpId>& after) {
+    std::vector<OpId>& sent = sent_[static_cast<std::size_t>(p)];
+    sent.clear();
+    for (const PartTransfer& transfer : part.transfers) {
+      Op op = average_op(scenario_, "average " + transfer.what + "fragment " + std::to_string(p),
+                         transfer.exchanges, after);
+      op.detached = leaves_round(p);
+      sent.push_back(add(std::move(op)));
+    }
+    return sent;
   }
 
   // The outer step with the average of the fragment. Without an outer optimiser, it takes no time.
   void wait_for(const Merge& merge) {
     std::vector<OpId> after = trained_ < 0 ? std::vector<OpId>{} : std::vector<OpId>{trained_};
-    if (!merge.in_previous_round) after.push_back(merge.arrived);
-    // In the first round no fragment arrives from a previous one.
-    Op op =
-        compute_op(scenario_, "outer step of fragment " + std::to_string(merge.fragment), Work::outer_step,
-                   first_ && merge.in_previous_round ? 0 : outer_steps_, std::move(after));
+    if (!merge.in_previous_round) after.insert(after.end(), merge.arrived.begin(), merge.arrived.end());
+    const bool none = ends_.starts_empty && merge.in_previous_round;
+    Op op = compute_op(scenario_, "outer step of fragment " + std::to_string(merge.fragment),
+                       Work::outer_step, none ? 0 : outer_steps_, std::move(after));
     std::get<Compute>(op.what).share = 1.0 / static_cast<double>(turns_.count);
     std::get<Compute>(op.what).whole_model = false;  // the outer step does not touch the other fragments
-    if (merge.in_previous_round) op.after_earlier.push_back({merge.arrived, 1});
+    for (const OpId arrived : merge.arrived)
+      if (merge.in_previous_round && !none) op.after_earlier.push_back({arrived, 1});
     const OpId merged = merged_[static_cast<std::size_t>(merge.fragment)] = add(std::move(op));
     gates_.push_back(merged);
   }
@@ -236,7 +218,7 @@ class RoundBuilder {
     }
   }
 
-  void stop_at(std::int64_t stop, const std::vector<OpId>& sent_in_previous) {
+  void stop_at(std::int64_t stop, const SentOps& sent_in_previous) {
     for (std::int64_t p = 0; p < turns_.count; ++p) {
       if (turns_.reaches_next_round(p) && arrives_from_previous_at(p) == stop)
         arrive({p, sent_in_previous[static_cast<std::size_t>(p)], true});
@@ -245,10 +227,7 @@ class RoundBuilder {
       if (turns_.layerwise || sent_at(p) != stop) continue;
       std::vector<OpId> after = trained_ < 0 ? std::vector<OpId>{} : std::vector<OpId>{trained_};
       if (merged_[static_cast<std::size_t>(p)] >= 0) after.push_back(merged_[static_cast<std::size_t>(p)]);
-      Op op = average_op(scenario_, "average fragment " + std::to_string(p), {fragment(p).whole},
-                         std::move(after));
-      op.detached = leaves_round(p);
-      sent_[static_cast<std::size_t>(p)] = add(std::move(op));
+      send(p, fragment(p).parts.front(), after);
     }
     for (std::int64_t p = 0; p < turns_.count; ++p) {
       if (!leaves_round(p) && arrives_at(p) == stop) arrive({p, sent_[static_cast<std::size_t>(p)], false});
@@ -256,82 +235,81 @@ class RoundBuilder {
   }
 
   const Scenario& scenario_;
-  const std::vector<Sent>& fragments_;
+  const std::vector<FragmentTransfers>& fragments_;
   Turns turns_;
   std::int64_t outer_steps_;
   double pass_;  // share of the batch in one pass
-  bool first_;
+  Ends ends_;
   std::int64_t steps_;
   RoundPlan round_;
   OpId trained_ = -1;          // latest computation of a step
   std::vector<OpId> gates_;    // operations that the next computation waits for
   std::vector<Merge> merges_;  // fragments for which the next forward pass waits
-  std::vector<OpId> sent_;     // last transfer of each fragment in this round
-  std::vector<OpId> merged_;   // outer step of each fragment in this round
+  SentOps sent_;               // last transfers of each fragment in this round
+  std::vector<OpId> merged_;   // last outer step of each fragment in this round
 };
 
 }  // namespace
 
-std::vector<Fragment> fragments_of(const Scenario& scenario) {
-  const int fragments = scenario.strategy.fragments, all = static_cast<int>(scenario.model.layers);
-  std::vector<Fragment> of(static_cast<std::size_t>(fragments));
-  of.back().has_tables = true;
-  const std::vector<TensorGroup> groups = tensor_groups_by_layer(scenario);
-  std::vector<std::int64_t> elements(of.size(), 0);
-  elements.back() = groups[kEmbeddingGroup].elements;
-  for (int layer = 0; layer < all; ++layer) {
-    std::size_t to = 0;
-    switch (scenario.strategy.fragment_pattern) {
-      case FragmentPattern::strided:
-        to = static_cast<std::size_t>(layer % fragments);
-        break;
-      case FragmentPattern::sequential:
-        while ((static_cast<int>(to) + 1) * all / fragments <= layer) ++to;
-        break;
-      case FragmentPattern::balanced:
-        to = static_cast<std::size_t>(std::min_element(elements.begin(), elements.end()) - elements.begin());
-        for (const Payload& payload :
-             layers_exchange(scenario, groups, Content::parameter, {layer}, false).payloads)
-          elements[to] += payload.elements;
-        break;
-    }
-    of[to].layers.push_back(layer);
-  }
-  return of;
-}
-
-Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& contents) {
+Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& contents,
+                       const ExpertOwners& owners) {
   const Strategy& strategy = scenario.strategy;
   const Turns turns{strategy.fragments, strategy.local_steps, strategy.overlap_steps, strategy.layerwise};
-  Plan plan = plan_of_rounds(scenario, strategy.local_steps);
-  if (strategy.overlap_steps > 0 || strategy.layerwise) overlap_rounds(plan, strategy.local_steps);
+  const bool partial = owners.of_round && effective_overlap(scenario) < scenario.sites();
+  Plan plan = plan_of_rounds(scenario, strategy.local_steps, owners.migration_period);
+  if (strategy.overlap_steps > 0 || strategy.layerwise) {
+    overlap_rounds(plan, strategy.local_steps);
+    // A round that ends with a migration sends its fragments together.
+    plan.classes[0].identical = owners.migration_period == 0;
+  }
   plan.groups =
       strategy.layerwise ? tensor_groups_by_layer_and_head(scenario) : tensor_groups_by_layer(scenario);
-  const Parts parts(scenario, plan.groups, contents);
-  std::vector<Sent> sent;
-  for (const Fragment& fragment : fragments_of(scenario)) {
-    Sent& of = sent.emplace_back();
-    if (strategy.layerwise) {
-      of.parts = parts.by_layer(fragment);
-    } else {
-      of.whole = parts.whole(fragment);
-    }
-    of.first_layer = fragment.has_tables || fragment.layers.empty() ? 0 : fragment.layers.front();
-  }
+
+  using Transfers = std::shared_ptr<const std::vector<FragmentTransfers>>;
+  const GroupId first_expert = expert_group_by_layer(scenario, 0, 0);
+  std::function<Transfers(std::int64_t)> transfers_of = [=, groups = plan.groups](std::int64_t index) {
+    const std::optional<Placement> placement = partial ? std::optional(owners.of_round(index)) : std::nullopt;
+    return std::make_shared<const std::vector<FragmentTransfers>>(fragment_transfers(
+        ExpertTransfers(scenario, groups, first_expert), contents, placement ? &*placement : nullptr));
+  };
+  const Transfers first = transfers_of(0);
+  if (owners.migration_period == 0) transfers_of = [first](std::int64_t) { return first; };
 
   const bool outer_steps = contents.front() == Content::pseudo_gradient;
-  // Finds the operations of a full round that send the fragments.
-  RoundBuilder full(scenario, sent, turns, outer_steps, false, strategy.local_steps);
-  (void)full.build(std::vector<OpId>(sent.size(), 0));
-  plan.round = [=, steps = plan.steps, ids = full.sent()](std::int64_t index) {
+  // Finds the operations of a full round that send the fragments. They have the same numbers if no fragment
+  // is in flight when the round begins.
+  RoundBuilder full(scenario, *first, turns, outer_steps, {}, strategy.local_steps);
+  (void)full.build(SentOps(first->size(), std::vector<OpId>{0}));
+  plan.round = [=, groups = plan.groups, rounds = plan.rounds, steps = plan.steps,
+                ids = full.sent()](std::int64_t index) {
     const std::int64_t left = std::min(turns.local_steps, steps - index * turns.local_steps);
-    return RoundBuilder(scenario, sent, turns, outer_steps, index == 0, left).build(ids);
+    const Ends ends{index == 0 || moves_experts(owners, index - 1, rounds),
+                    moves_experts(owners, index, rounds)};
+    const Transfers transfers = transfers_of(index);
+    RoundBuilder builder(scenario, *transfers, turns, outer_steps, ends, left);
+    RoundPlan round = builder.build(ids);
+    const ExpertTransfers experts(scenario, groups, first_expert);
+    if (std::optional<Op> migrate = experts.migration(owners, index, rounds, builder.merged()))
+      round.ops.push_back(*std::move(migrate));
+    return round;
   };
   return plan;
 }
 
-void check_layerwise(const Scenario& scenario) {
-  if (!scenario.strategy.layerwise || (!scenario.model.opaque && scenario.model.layers > 0)) return;
+void check_fragments(const Scenario& scenario) {
+  const Strategy& strategy = scenario.strategy;
+  const Method& method = *strategy.method;
+  if (has_axis(method, "overlap_steps") && strategy.overlap_steps > 0 &&
+      has_axis(method, "outer_optimizer") && outer_steps_of(strategy.outer_optimizer) == 0) {
+    throw InputError(
+        "strategy.overlap_steps",
+        std::to_string(strategy.overlap_steps) + " with outer_optimizer \"" +
+            to_string(strategy.outer_optimizer) + "\"",
+        "0, because averaged parameters replace those of a site, with the steps that it has made "
+        "meanwhile; or an outer optimiser (nesterov, adam, yogi)",
+        "0");
+  }
+  if (!strategy.layerwise || (!scenario.model.opaque && scenario.model.layers > 0)) return;
   throw InputError("strategy.layerwise", "true", "false for a model whose layers are not known", "false");
 }
 

@@ -10,28 +10,29 @@
 // fragment where it reaches the fragment's first layer. All layers have arrived by then, because that layer
 // was sent last. With gradient accumulation, only the last micro-batch's backward pass and the first one's
 // forward pass count.
+//
+// If each site holds a part of the experts, a fragment has its layers' dense parts, which all sites average,
+// and their experts, which their owners average at the same time. An expert can change its owners only when
+// they have just averaged it: what an owner that gives it up has trained since would be lost, and owners
+// would differ in the parameters from which they take their differences. In a round that ends with a
+// migration, all fragments are therefore sent after the last step, the sites wait for them, and experts move.
+// The round sends the same bytes as others, and hides nothing.
 #pragma once
 #include <vector>
 
+#include "costmodel/methods/shared/expert_owners.hpp"
 #include "costmodel/plan/plan.hpp"
 
 namespace fomoe::costmodel {
 
-/// The parts of the model in each fragment. Layers are in ascending order.
-struct Fragment {
-  std::vector<int> layers;
-  bool has_tables = false;
-};
-/// The fragments that strategy.fragments and fragment_pattern describe. The last one has the embedding
-/// tables, which belong to no layer.
-std::vector<Fragment> fragments_of(const Scenario& scenario);
-
 /// The plan. Each fragment carries every one of `contents`. An outer step follows if these are
-/// pseudo-gradients.
-Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& contents);
+/// pseudo-gradients. With `owners`, each site holds a part of the experts.
+Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& contents,
+                       const ExpertOwners& owners = {});
 
-/// Throws InputError if strategy.layerwise is set, but the model's layers are not known.
-void check_layerwise(const Scenario& scenario);
+/// Throws InputError if strategy.layerwise is set, but the model's layers are not known, or if overlapped
+/// steps would be lost because averages replace parameters.
+void check_fragments(const Scenario& scenario);
 /// Value of Method::inside_step: layer by layer, transfers begin and are needed within a step.
 inline bool sends_layers(const Scenario& scenario) { return scenario.strategy.layerwise; }
 

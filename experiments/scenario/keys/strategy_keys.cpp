@@ -67,13 +67,13 @@ constexpr Key kStrategyKeys[] = {
     {"skip_token", Kind::boolean, "false", "",
      "whether a token skips the experts that its site does not hold", "true", member<&Strategy::skip_token>},
     {"overlap_steps", Values(Kind::count, 1e12, 0), "", "1 for streaming_diloco, otherwise 0",
-     "number of local steps with which a synchronisation may overlap, with streaming_diloco", "4",
-     member<&Strategy::overlap_steps>, plan},
+     "number of local steps with which a synchronisation may overlap, with streaming_diloco and fomoe", "4",
+     member<&Strategy::overlap_steps>, counts},
     {"fragments", Values(Kind::count, kMaxLayers), "",
      "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, one layer "
      "per unit for fsdp, otherwise 1",
      "number of parts of the model that are synchronised in turn; their transfers overlap with local steps "
-     "for streaming_diloco, and with the backward pass for ddp",
+     "for streaming_diloco and fomoe, and with the backward pass for ddp",
      "4", member<&Strategy::fragments>, counts},
     {"outer_optimizer", Kind::choice, "\"nesterov\"", "",
      "optimiser that applies the mean of the sites' parameter differences; average and local_adamw average "
@@ -122,12 +122,13 @@ constexpr Key kStrategyKeys[] = {
      "payload of one call of a collective: flat for the whole payload, tensor for one tensor per call",
      "\"tensor\"", member<&Strategy::granularity>},
     {"fragment_pattern", Kind::choice, "\"strided\"", "",
-     "layers of a fragment with streaming_diloco: strided (every P-th of P fragments), sequential, or "
+     "layers of a fragment with streaming_diloco and fomoe: strided (every P-th of P fragments), sequential, "
+     "or "
      "balanced (fragments of about equal bytes, with the embedding)",
      "\"sequential\"", member<&Strategy::fragment_pattern>},
     {"layerwise", Kind::boolean, "false", "",
      "whether each layer is sent as soon as the last backward pass has left it, and the next forward pass "
-     "waits for it, with diloco and streaming_diloco; ddp does this with fragments",
+     "waits for it, with diloco, streaming_diloco and fomoe; ddp does this with fragments",
      "true", member<&Strategy::layerwise>},
     {"sharding", Kind::choice, "\"full_shard\"", "",
      "with fsdp: full_shard reduces gradients in every micro-batch, full_shard_no_sync once in a step; "

@@ -46,7 +46,10 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
   const std::string axes =
       " --vary strategy.method=fomoe,diloco --vary strategy.local_steps=1,2,3,5,8,13,21,34 --vary "
       "strategy.expert_overlap=1,2,3,4 --vary strategy.collective=ring,direct";
-  const std::string fixed = " --vary strategy.payload_dtype=bf16 --vary strategy.placement=fixed";
+  const std::string fixed =
+      " --vary strategy.payload_dtype=bf16 --vary strategy.placement=fixed --vary strategy.fragments=1 "
+      "--vary "
+      "strategy.overlap_steps=0";
   const json plan = answer(kFourSites + axes + fixed + " --top 30");
   CHECK(plan["schema"] == "fomoe.planner/1");
   CHECK(plan["basis"] == "quality-unknown");

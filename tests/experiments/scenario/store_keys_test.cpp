@@ -75,6 +75,9 @@ TEST_CASE("collective = \"store\" needs a store, and a method that averages ever
                 {"strategy.collective", "\"store\" with " + std::string(method), "sparse_loco", "\"ring\""});
   check_names(refused(with({"platform.store.latency=10ms", "strategy.layerwise=true"})),
               {"strategy.collective", "\"store\" with diloco and layerwise"});
+  check_names(refused({"strategy.method=fomoe", "strategy.collective=store", "platform.store.latency=10ms",
+                       "strategy.fragments=2"}),
+              {"strategy.collective", "\"store\" with fomoe and fragments or overlap_steps", "\"ring\""});
   check_names(
       refused({"strategy.method=fedavg", "strategy.collective=store", "platform.store.aggregates=false"}),
       {"platform.store.aggregates", "false with fedavg", "diloco"});

@@ -168,6 +168,12 @@ TEST_CASE("alternatives and combinations in a scenario") {
       {"", "", "--set strategy.method=streaming_diloco --set strategy.overlap_steps=5",
        "--set strategy.overlap_steps=5: strategy.overlap_steps: got 5; expected at most 4, the number of "
        "local steps between two transfers of the same fragment; for example 4"},
+      {"", "",
+       "--set strategy.method=fomoe --set strategy.outer_optimizer=local_adamw --set "
+       "strategy.overlap_steps=1",
+       "--set strategy.overlap_steps=1: strategy.overlap_steps: got 1 with outer_optimizer \"local_adamw\"; "
+       "expected 0, because averaged parameters replace those of a site, with the steps that it has made "
+       "meanwhile; or an outer optimiser (nesterov, adam, yogi); for example 0"},
       {"", "", "--set strategy.method=gossip --set strategy.gossip_peers=4",
        "--set strategy.gossip_peers=4: strategy.gossip_peers: got 4; expected at most 3, the number of other "
        "sites; for example 1"},

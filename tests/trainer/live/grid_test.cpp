@@ -10,7 +10,7 @@ using namespace fomoe::tests;
 
 namespace {
 
-// 4 runs of 8 rounds with checkpoints, and one that has none, because its transfers outlast their round.
+// 4 runs of 8 rounds, and one whose transfers outlast their round.
 std::string grid_file(const Folder& folder) {
   std::ofstream(folder / "grid.toml")
       << "scenario = \"" << kScenario << "\"\n"

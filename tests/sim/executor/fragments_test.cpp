@@ -1,17 +1,25 @@
-// Tests of transfers that leave layer by layer behind the backward pass, by hand and against the closed form.
+// Tests of fragments, by hand and against the closed form: of those that leave layer by layer behind the
+// backward pass, and of those of fomoe, whose experts are averaged among their owners.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
+#include "costmodel/compose/check.hpp"
+#include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/methods/all.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/simulated_run.hpp"
+#include "tests/draws.hpp"
+#include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/executor/simulated.hpp"
 
 using namespace fomoe;
 using costmodel::FragmentPattern;
+using costmodel::PlacementKind;
+using costmodel::Scenario;
 
 namespace {
 
@@ -135,5 +143,107 @@ TEST_CASE("balanced fragments: about equal bytes, with the embedding") {
     CHECK(largest_bytes(FragmentPattern::balanced) <=
           std::max((12 * layer + table) / 4 + layer, table) * 1.01);
     CHECK(largest_bytes(FragmentPattern::balanced) <= largest_bytes(FragmentPattern::strided));
+  }
+}
+
+TEST_CASE(
+    "fomoe in fragments by hand: each fragment hides behind its steps, but in rounds that move experts") {
+  // 2 sites with one owner for each expert: a site sends 2(M−1)/M = 1 times the dense part of a fragment. K =
+  // 6 steps of 1 s, two fragments, 10 rounds.
+  for (const std::int64_t period : {0, 2}) {
+    Scenario scenario = tests::every_axis_scenario("fomoe", 2, 1);
+    scenario.strategy.placement = period > 0 ? PlacementKind::random : PlacementKind::fixed;
+    if (period > 0) scenario.strategy.reshuffle_rounds = period;
+    const auto counts = costmodel::count_parameters(scenario.model);
+    const double first = 2.0 * static_cast<double>(counts.dense() - counts.embedding) / 2;  // bf16, one layer
+    const double last = first + 2.0 * static_cast<double>(counts.embedding);
+    const double bandwidth = first / 1.5, first_s = 1.5, last_s = last / bandwidth;
+    REQUIRE(last_s < 3);  // no two fragments travel at once
+    scenario.platform = platforms::uniform(2, bandwidth, bandwidth, 0);
+    for (const std::int64_t overlap_steps : {0, 1, 2}) {
+      scenario.strategy.overlap_steps = overlap_steps;
+      const auto late_s = [&](double transfer_s) {
+        return std::max(transfer_s - static_cast<double>(overlap_steps), 0.0);
+      };
+      // Experts move after rounds 2, 4, 6 and 8. Nothing hides the fragments of these rounds, and the last
+      // one of round 10.
+      const double moving = period > 0 ? 4 : 0, others = 10 - moving;
+      double expected_s = 60 + moving * (first_s + last_s) + others * late_s(first_s) +
+                          (others - 1) * late_s(last_s) + last_s;
+      const costmodel::Plan plan = tests::plan_of(scenario);
+      for (std::int64_t round = 0; round < plan.rounds; ++round)
+        expected_s += tests::sent_in_round(plan, 2, round).migration / bandwidth;  // equally many both ways
+      CAPTURE(period);
+      CAPTURE(overlap_steps);
+      CHECK(tests::simulated_wholly(scenario).wall_clock_s == doctest::Approx(expected_s).epsilon(1e-9));
+      if (period == 0)
+        CHECK(costmodel::closed_form(scenario).wall_clock_s == doctest::Approx(expected_s).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("fomoe in fragments on drawn scenarios: the closed form is the simulation to 1e-9") {
+  tests::Draws draws(56);
+  int hidden = 0;
+  for (int i = 0; i < 150; ++i) {
+    const int sites = 1 << (1 + draws.below(3));
+    const int overlap = 1 << draws.below(static_cast<int>(std::log2(sites)) + 1);
+    Scenario scenario = tests::every_axis_scenario("fomoe", sites, overlap);
+    costmodel::Strategy& strategy = scenario.strategy;
+    strategy.fragments = 1 + draws.below(4);
+    scenario.model.layers = strategy.fragments * (1 + draws.below(3));
+    const int between = 1 + draws.below(4);
+    strategy.local_steps = strategy.fragments * between;
+    strategy.overlap_steps = draws.below(between);
+    strategy.collective = draws.chance(0.5) ? costmodel::Collective::ring : costmodel::Collective::direct;
+    strategy.skip_token = draws.chance(0.3);
+    strategy.outer_optimizer = static_cast<costmodel::OuterOptimizer>(draws.below(3));
+    if (draws.chance(0.2)) {
+      strategy.outer_optimizer = costmodel::OuterOptimizer::local_adamw;
+      strategy.overlap_steps = 0;
+    }
+    scenario.workload.tokens =
+        strategy.local_steps * (1 + draws.below(12)) * sites * scenario.model.sequence_length;
+    const auto all = static_cast<double>(costmodel::count_parameters(scenario.model).total());
+    scenario.gpus.memory_bytes_per_s = draws.chance(0.5) ? 10 * all / draws.between(0.01, 1) : 0;
+    const double bytes_per_s = 2 * all / draws.between(0.1, 9);
+    scenario.platform = platforms::uniform(sites, bytes_per_s, bytes_per_s, 0);
+    costmodel::check(scenario);
+    const costmodel::Resolved resolved = costmodel::resolve(scenario);
+    CAPTURE(i);
+    REQUIRE(costmodel::approximations(scenario, resolved).empty());
+    const costmodel::RunReport formula = costmodel::closed_form(scenario);
+    const costmodel::RunReport simulated = tests::simulated_wholly(scenario);
+    CHECK(simulated.wall_clock_s == doctest::Approx(formula.wall_clock_s).epsilon(1e-9));
+    CHECK(simulated.bytes_per_token == doctest::Approx(formula.bytes_per_token).epsilon(1e-12));
+    CHECK(simulated.round.exposed_communication_s ==
+          doctest::Approx(formula.round.exposed_communication_s).epsilon(1e-9));
+    hidden += formula.round.exposed_communication_s < 0.9 * formula.round.communication_s ? 1 : 0;
+  }
+  CHECK(hidden > 20);  // else nothing overlapped
+}
+
+TEST_CASE("fomoe in fragments with a random placement: the closed form takes the expected migrations") {
+  tests::Draws draws(57);
+  for (int i = 0; i < 12; ++i) {
+    Scenario scenario = tests::every_axis_scenario("fomoe", 4, 2);
+    scenario.model.layers = 12;
+    scenario.strategy.local_steps = 12;
+    scenario.strategy.fragments = 1 + draws.below(2);
+    scenario.strategy.overlap_steps = 1 + draws.below(4);
+    scenario.strategy.layerwise = draws.chance(0.3);
+    scenario.strategy.placement = PlacementKind::random;
+    scenario.strategy.reshuffle_rounds = 1 + draws.below(4);
+    scenario.workload.tokens = 240LL * 4 * 10;
+    const auto all = static_cast<double>(costmodel::count_parameters(scenario.model).total());
+    const double bytes_per_s = 2 * all / draws.between(1, 9);
+    scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0);
+    CAPTURE(i);
+    CAPTURE(scenario.strategy.layerwise);
+    CAPTURE(scenario.strategy.reshuffle_rounds);
+    CAPTURE(scenario.strategy.overlap_steps);
+    // 1 %: what ports that wait for each other lose, as without fragments.
+    CHECK(tests::simulated_wholly(scenario).wall_clock_s ==
+          doctest::Approx(costmodel::closed_form(scenario).wall_clock_s).epsilon(0.01));
   }
 }
