@@ -44,6 +44,27 @@ def test_the_critical_path_leads_through_the_slower_site():
     assert [step["site"] for step in path[:2]] == ["site-1", "site-1"]
 
 
+@pytest.mark.parametrize("computes_s, upkeeps_s, delay_s", [
+    ((4, 4), (0, 0), 0), ((4, 4), (3, 3), 12),
+    ((2, 6), (3, 0), 0),  # the site would wait for the other one anyway
+    ((2, 6), (5, 0), 4), ((2, 6), (0, 3), 12)])
+def test_upkeep_delays_those_who_wait_for_it(computes_s, upkeeps_s, delay_s):
+    # Five rounds of two sites that compute, exchange for a second, and do their upkeep before the next round.
+    intervals, begin_s = [], 0.0
+    for turn in range(5):
+        starts = []
+        for node in range(2):
+            at_s = begin_s
+            if turn > 0 and upkeeps_s[node] > 0:
+                intervals.append(_timeline.Interval(node, -1, turn, "upkeep", at_s, at_s + upkeeps_s[node]))
+                at_s += upkeeps_s[node]
+            intervals.append(_timeline.Interval(node, 0, turn, "compute", at_s, at_s + computes_s[node]))
+            starts.append(at_s + computes_s[node])
+        begin_s = max(starts) + 1
+        intervals += [_timeline.Interval(node, 1, turn, "transfer", starts[node], begin_s) for node in range(2)]
+    assert _timeline.upkeep_delay_s(intervals, 2) == pytest.approx(delay_s)
+
+
 def test_the_drawn_round_is_the_middle_one():
     """Of three equal rounds; two computations without a gap are one span if one of them is too short to be seen."""
     intervals = []

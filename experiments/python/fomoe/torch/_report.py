@@ -15,7 +15,7 @@ import torch
 
 from ._plan_file import TrafficPlan
 from ._scenario import Answered, source_of
-from ._timeline import Interval, critical_path, drawn_round, means_of
+from ._timeline import Interval, critical_path, drawn_round, means_of, upkeep_delay_s
 
 _LISTED_ROUNDS = 10_000
 _UPKEEP = "validation, checkpoints, logs"
@@ -103,7 +103,8 @@ def measured_report(answered: Answered, plan: TrafficPlan, seen: list[Observatio
     mean_round = {"count": rounds, "duration_s": duration_s, "compute_s": mean("compute_s"), "communication_s": means.communication_s,
                   "exposed_communication_s": mean("exposed_communication_s"), "transferring_s": means.transferring_s,
                   "overlap_achieved": max(0.0, 1 - mean("exposed_communication_s") / means.transferring_s) if means.transferring_s > 0 else 0.0,
-                  "idle_s": mean("idle_s"), "first_duration_s": 0.0 if plan.overlapping else durations[0], "upkeep_s": mean("upkeep_s")}
+                  "idle_s": mean("idle_s"), "first_duration_s": 0.0 if plan.overlapping else durations[0], "upkeep_s": mean("upkeep_s"),
+                  "upkeep_delay_s": upkeep_delay_s(intervals, len(plan.nodes)) / rounds}
     link, busy = _busiest(scenario, {pair: size / rounds for pair, size in between.items()}, duration_s)
     limited = "compute" if mean_round["compute_s"] >= mean_round["exposed_communication_s"] else "communication"
     position = max(0, rounds - 3) if plan.overlapping else rounds - 1

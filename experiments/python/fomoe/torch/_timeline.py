@@ -5,6 +5,7 @@ All rounds were executed, so that the mean round is the run divided by its round
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from typing import Any
 
@@ -41,6 +42,44 @@ def covered(spans: list[Span]) -> float:
 def uncovered(spans: list[Span], by: list[Span]) -> float:
     """Seconds in one of `spans`, but in none of `by`."""
     return covered(spans + by) - covered(by)
+
+
+def upkeep_delay_s(intervals: list[Interval], nodes: int) -> float:
+    """Seconds by which validation, checkpoints and logs made the run longer (costmodel/timeline/upkeep_delay.hpp): each node keeps by how
+    much earlier it would be without them. A transfer passes that on to the nodes that waited for it."""
+    ends, upkeep, starts = range(3)  # the order of events at the same time
+    computed: list[list[Span]] = [[] for _ in range(nodes)]
+    events: list[tuple[float, int, int, Interval]] = []
+    for index, one in enumerate(intervals):
+        if one.activity == "upkeep":
+            events.append((one.end_s, upkeep, index, one))
+        elif one.activity == "transfer":
+            events += [(one.start_s, starts, index, one), (one.end_s, ends, index, one)]
+        elif one.activity == "compute":
+            computed[one.node].append((one.start_s, one.end_s))
+    for spans in computed:
+        spans.sort()
+    ends_s = [[end for _, end in spans] for spans in computed]
+
+    def under_way(node: int, at_s: float) -> bool:
+        """Whether the node computes before and after this time: then it has not waited."""
+        after = bisect.bisect_right(ends_s[node], at_s)
+        return after < len(computed[node]) and computed[node][after][0] < at_s
+
+    earlier_s = [0.0] * nodes
+    seen_s: dict[tuple[int, int], float] = {}
+    without_s: dict[tuple[int, int], float] = {}
+    for at_s, moment, _, one in sorted(events, key=lambda event: event[:3]):
+        transfer = (one.round, one.op)
+        if moment == upkeep:
+            earlier_s[one.node] += one.end_s - one.start_s
+        elif moment == starts:
+            seen_s[transfer] = max(seen_s.get(transfer, 0.0), one.start_s)
+            without_s[transfer] = max(without_s.get(transfer, 0.0), one.start_s - earlier_s[one.node])
+        elif not under_way(one.node, at_s):
+            earlier_s[one.node] = seen_s[transfer] - without_s[transfer]
+    last = max(intervals, key=lambda one: one.end_s, default=None)
+    return earlier_s[last.node] if last else 0.0
 
 
 def seen_flows(intervals: list[Interval]) -> list[tuple[int, float, float]]:
