@@ -120,8 +120,9 @@ def activations(s):
     of_expert = 2 * s.d + 2 * s.d_expert if elsewhere else s.d_expert
     layer = (10 + 8) * s.d + 2 * (s.d + experts * s.capacity * of_expert) + 4 * s.experts
     kept, working = (2 * s.d, layer) if s.compute.get("activation_checkpointing") else (layer, 0)
-    # The inputs of the two outer norms and of the unembedding, and logits of 2 bytes, which are computed in parts.
-    last, most = tokens * 3 * 2 * s.d + min(2 * 2**30, 2 * s.vocabulary * tokens), 0
+    # The inputs of the two outer norms and of the unembedding, and logits of 2 bytes, in the fewest equal parts below 2 GiB.
+    logits = 2 * s.vocabulary * tokens
+    last, most = tokens * 3 * 2 * s.d + logits / max(1, math.ceil(logits / 2**31)), 0
     for stage in range(stages):
         flying = 1 if not pipeline else s.micro_batches if s.schedule == "gpipe" else min(s.micro_batches, stages - stage)
         most = max(most, tokens * (flying * s.layers / stages * kept + working) + (last if stage == stages - 1 else 0))
