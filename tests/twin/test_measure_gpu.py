@@ -16,8 +16,8 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
 FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
-STAGES = ["tests", "graph", "medium", "compiled", "small", "shared4", "shared2", "trainings", "whole", "skip_peer", "kernel_times", "sanitizer",
-          "kernels", "large", "xl", "xxl", "skip", "eager", "rates", "library", "composition", "compiled16"]
+STAGES = ["tests", "graph", "medium", "small", "shared4", "shared2", "trainings", "whole", "large", "xl", "xxl", "compiled", "skip_peer",
+          "kernel_times", "skip", "composition", "sanitizer", "kernels", "eager", "rates", "library", "compiled16"]
 NO_PROFILES = ("rates.json", "kernels.json")
 
 # A program that writes the files it is asked for at once. For calls whose arguments contain $WHERE it runs
@@ -149,7 +149,7 @@ def test_the_summary_says_how_far_off_compositions_and_interpolations_are(tmp_pa
     assert "error of composed against timed steps, worst of 2 expert counts 1.5% goal: 3 %" in text
     assert "error of interpolation between expert counts, median of 1 held-out counts 20.0% goal: 3 %" in text
     assert "medium: tokens/s, one sequence 20\n" in text
-    assert "speed relative to eager PyTorch 2.00x goal: 1.5x" in text and "speed relative to torch.compile 1.25x goal: 1.0x" in text
+    assert "speed relative to eager PyTorch 2.00x goal: 1.5x" in text and "speed relative to torch.compile 1.25x goal: 1.2x" in text
     assert "not measured: graph/small-by-graph.json" in text and "not measured: kernels/kernels.json" in text
 
 
