@@ -17,7 +17,10 @@ TEST_CASE("a refusal is one sentence for all local processes: the newest checkpo
       run(train({"workload.tokens=131072", "trainer.schedule=cosine", "trainer.learning_rate=0.02"},
                 {"--local", "--checkpoints", checkpoints, "--resume"}));
   CHECK(refused.status == 2);
-  CHECK(refused.said ==
+  // A warning may come before it, on a machine with fewer cores than sites.
+  const std::size_t begin = refused.said.find("fomoe-train: " + checkpoints);
+  REQUIRE(begin != std::string::npos);
+  CHECK(refused.said.substr(begin) ==
         "fomoe-train: " + checkpoints +
             "/round-00000002: got the checkpoint of another run, which differs in "
             "trainer.learning_rate (0.01 instead of 0.02); expected that a resumed run has the same "
