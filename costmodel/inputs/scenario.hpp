@@ -38,7 +38,7 @@ enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
 /// Outer momentum of an expert whose owners change. reset_all_owners: all owners, old ones included, restart
 /// it at zero, so that they agree. transfer: the momentum is sent with the expert.
 enum class OuterStateOnMigration { reset_all_owners, transfer };
-/// Layers of a fragment of streaming_diloco: every P-th one of P fragments, consecutive ones, or each layer
+/// Layers of a fragment: every P-th one of P fragments, consecutive ones, or each layer
 /// in the fragment that has the fewest bytes so far.
 enum class FragmentPattern { strided, sequential, balanced };
 /// Order of the micro-batches of a pipeline: all forward passes first (GPipe), or one forward and one

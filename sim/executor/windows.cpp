@@ -70,7 +70,7 @@ std::optional<double> long_run_rate(const costmodel::Plan& plan, std::int64_t ro
   };
   const double fluid_s = longer_s(without, fluid);
   if (fluid_s <= kFewestRoundTrips * 2 * longest_s) return std::nullopt;
-  return std::min(1.0, fluid_s / longer_s(with_windows, options));
+  return fluid_s / std::max(fluid_s, longer_s(with_windows, options));
 }
 
 double windows_cost(const costmodel::Plan& plan, const Sequence& sequence,
