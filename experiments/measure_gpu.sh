@@ -98,10 +98,10 @@ peer() {  # MODEL FILE OPTION…: takes a profile with the Python twin
 
 # Each stage has a name, a limit in seconds, and a function run_NAME whose first argument is the folder for its files. The
 # most important stages come first: the tests, whether steps can be recorded, the profiles that plans are made with, trainings of
-# sites on this GPU, a step beside that of torch.compile, then what no card has shown yet. The limits add up to more than the
+# sites on this GPU, errors that only a GPU shows, where the time goes, a step beside that of torch.compile. The limits add up to more than the
 # budget, since few stages reach theirs.
-stages=(tests:60 graph:30 medium:60 small:30 shared4:40 shared2:40 trainings:200 whole:60 large:60 xl:60 xxl:90 compiled:150
-        skip_peer:60 kernel_times:60 skip:40 composition:60 sanitizer:200 kernels:90 eager:40 rates:30 library:30 compiled16:200)
+stages=(tests:60 graph:30 medium:60 small:30 shared4:40 shared2:40 trainings:200 sanitizer:130 whole:60 large:60 kernel_times:90
+        xl:60 xxl:90 compiled:150 skip_peer:60 skip:40 composition:60 kernels:90 eager:40 rates:30 library:30 compiled16:200)
 run_tests() {
   "$bin/test_gpu"
   local status=$?
@@ -154,12 +154,16 @@ run_trainings() {
       --output "$output/$name.json" || return
   done <<<"$trainings"
 }
-# The time of each kernel of some training steps, launched one by one.
+# The time of each kernel of some training steps, launched one by one: of the medium model, and of two layers of the large one.
 run_kernel_times() {
+  local name options
   [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
   command -v ncu >/dev/null || { echo "no ncu here"; return 0; }
-  ncu --clock-control none --metrics gpu__time_duration.sum --csv --page raw --log-file "$1/kernels.csv" "$train" profile --model medium \
-    --device cuda --cuda-graph off --steps 3 --warmup 1 --time-budget 1s --local-experts 16 --micro-batch-sequences 4 --output "$1/slowed.json"
+  while read -r name options; do
+    ncu --clock-control none --metrics gpu__time_duration.sum --csv --page raw --log-file "$1/$name.csv" "$train" profile --model $options \
+      --device cuda --cuda-graph off --steps 2 --warmup 1 --time-budget 1s --output "$1/$name-slowed.json" || return
+  done <<<"large large --layers 2 --local-experts 32 --micro-batch-sequences 1
+medium medium --local-experts 16 --micro-batch-sequences 4"
 }
 # The paper's own form, one product an expert after the other, and grouped products, with ghosts.
 run_skip_peer() {
@@ -172,7 +176,7 @@ run_sanitizer() {  # checks the tests of our kernels for races in shared memory,
   local tool tests slow=
   [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here"; return 0; }
-  for tool in racecheck initcheck synccheck memcheck; do
+  for tool in synccheck memcheck initcheck racecheck; do
     [ $tool = memcheck ] && slow= || slow="top-k*"
     for tests in "--test-case=routing*" "--source-file=*rows*,*norm*,*rotary*,*codec*,*outer_step*,*adam*"; do
       echo "$tool $tests:"

@@ -16,8 +16,8 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
 FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
-STAGES = ["tests", "graph", "medium", "small", "shared4", "shared2", "trainings", "whole", "large", "xl", "xxl", "compiled", "skip_peer",
-          "kernel_times", "skip", "composition", "sanitizer", "kernels", "eager", "rates", "library", "compiled16"]
+STAGES = ["tests", "graph", "medium", "small", "shared4", "shared2", "trainings", "sanitizer", "whole", "large", "kernel_times", "xl", "xxl",
+          "compiled", "skip_peer", "skip", "composition", "kernels", "eager", "rates", "library", "compiled16"]
 NO_PROFILES = ("rates.json", "kernels.json")
 
 # A program that writes the files it is asked for at once. For calls whose arguments contain $WHERE it runs
