@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "tests/trainer/live/program.hpp"
@@ -138,14 +139,16 @@ TEST_CASE("an answer on stdout that cannot be written is an error") {
 
 TEST_CASE("more threads than cores are named, but not where nothing is computed") {
   const Folder folder;  // has no model to start from, so that the run ends at once
+  const auto threads = std::to_string(std::thread::hardware_concurrency());
+  const auto together = std::to_string(2 * std::thread::hardware_concurrency());
   for (const bool paced : {false, true}) {
     std::vector<std::string> command = {kTrain,           "run",          kScenario,      "--local",
-                                        "--threads=5000", "--start-from", folder / "none"};
+                                        "--threads=" + threads, "--start-from", folder / "none"};
     if (paced) command.push_back("--paced");
     const Ended ended = run(with_settings(command, kTwoRounds));
     CAPTURE(ended.said);
     CHECK(ended.status == 2);
-    CHECK((ended.said.find("fewer than the threads of all 2 processes together (10000)") !=
+    CHECK((ended.said.find("fewer than the threads of all 2 processes together (" + together + ")") !=
            std::string::npos) == !paced);
   }
 }

@@ -204,7 +204,9 @@ TEST_CASE("the program's exit codes: 0 ok, 2 the user's mistake, 1 anything else
   CHECK(exit_code("profile --model smal --output -") == 2);
   CHECK(exit_code("profile --scenario /nonexistent.toml --output -") == 2);
   const std::string quick =
-      "profile --model small --layers 1 --sequence-length 4 --steps 3 --warmup 0 --device cpu";
+      "profile --scenario " FOMOE_SOURCE_DIR "/experiments/scenarios/tiny-training.toml --steps 3 --warmup 0 --device cpu";
   CHECK(exit_code(quick + " --output -") == 0);
-  CHECK(exit_code(quick + " --output /nonexistent/folder/p.json") == 1);
+  // Both are noticed before the measurement.
+  CHECK(exit_code(quick + " --output /nonexistent/folder/p.json") == 2);
+  CHECK(exit_code(quick + " --output /proc/p.json") == 1);
 }
