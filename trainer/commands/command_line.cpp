@@ -1,6 +1,7 @@
 #include "trainer/commands/command_line.hpp"
 
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <stdexcept>
 
@@ -35,6 +36,15 @@ void write_answer(const std::string& output, const std::string& text) {
   std::cout << std::flush;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw std::runtime_error("stdout: cannot be written");
+}
+
+void require_writable(const std::string& option, const std::string& path) {
+  if (path.empty() || path == "-") return;
+  if (!std::filesystem::is_directory(std::filesystem::absolute(path).parent_path())) {
+    throw UsageError("--" + option + ": got \"" + path +
+                     "\"; expected a file in an existing folder; for example --" + option + " result.json");
+  }
+  const AtomicFile made(path);  // and removed
 }
 
 }  // namespace fomoe::trainer

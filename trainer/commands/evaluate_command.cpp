@@ -95,6 +95,8 @@ int evaluate_command(const std::vector<std::string>& arguments) {
           ": got nothing; expected a folder with a model and a scenario; for example fomoe-train "
           "evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml");
   }
+  const std::string output = given.count("output") ? given["output"].as<std::string>() : "";
+  require_writable("output", output);
   scenario::ReadOptions how;
   how.compute_required = false;
   if (given.count("set")) how.overrides = given["set"].as<std::vector<std::string>>();
@@ -127,7 +129,6 @@ int evaluate_command(const std::vector<std::string>& arguments) {
                               {"sequences", data.batches->validation_sequences()},
                               {"rounds", whole.rounds},
                               {"steps", whole.steps}};
-  const std::string output = given.count("output") ? given["output"].as<std::string>() : "";
   if (!output.empty()) {
     write_answer(output, scenario::to_text(out));
   } else {

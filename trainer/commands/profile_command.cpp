@@ -230,6 +230,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   if (!given.count("output"))
     throw UsageError("--output: got nothing; expected a file name or -; for example --output small.json");
   const auto& output = given["output"].as<std::string>();
+  require_writable("output", output);
 
   costmodel::StepProfile profile = measure_profile(profile_options, std::cerr);
   profile.synchronisation = measure_synchronisation(profile_options, std::cerr);

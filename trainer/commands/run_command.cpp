@@ -131,16 +131,8 @@ void check_options(const Given& given) {
   }
 }
 
-// Checked before hours of training rather than after them.
 void check_files(const Given& given) {
-  for (const char* option : {"output", "log", "routing-counts"}) {
-    const std::string path = given.text(option);
-    if (path.empty() || path == "-") continue;
-    if (!std::filesystem::is_directory(std::filesystem::absolute(path).parent_path())) {
-      throw UsageError("--" + std::string(option) + ": got \"" + path +
-                       "\"; expected a file in an existing folder; for example --" + option + " run.json");
-    }
-  }
+  for (const char* option : {"output", "log", "routing-counts"}) require_writable(option, given.text(option));
 }
 
 std::uint64_t seed_of(const std::string& text) {
