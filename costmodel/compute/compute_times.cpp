@@ -176,7 +176,7 @@ std::optional<Efficiency> step_efficiency(const Scenario& scenario, double seque
   const bool selective = profiled != nullptr && profiled->profile.origin &&
                          profiled->profile.origin->recomputation == Recomputation::selective;
   if (!selective && (times.step.adds_communication || scenario.gpus.count == 1)) {
-    const double executed = flops * (1 + kForwardShare * times.step.executed_again);
+    const double executed = flops * times.step.executed_per_model_flops;
     efficiency.kernel_efficiency =
         executed / ((times.gradients_s - times.intra_site.before_optimizer()) * peak);
   }

@@ -14,8 +14,11 @@ SiteStep site_step(const Scenario& site, const SiteCounts& counts) {
   step.dense = counts.dense_elements;
   step.experts = counts.expert_elements;
   step.flops_per_token = counts.flops_per_token.total();
-  step.executed_again = repeated_share(gpus, counts.flops_per_token, unembedding_flops(site.model));
-  step.repeated = step.executed_again;
+  const double unembedding = unembedding_flops(site.model);
+  step.repeated = repeated_share(gpus, counts.flops_per_token, unembedding);
+  const FlopsPerToken causal = causal_flops(site.model, counts.flops_per_token);
+  step.executed_per_model_flops =
+      causal.total() / step.flops_per_token * (1 + kForwardShare * repeated_share(gpus, causal, unembedding));
   if (const auto* given = std::get_if<GivenStepTime>(&site.compute)) {
     step.given_s = given->seconds;
   } else if (const auto* device = std::get_if<AssumedDevice>(&site.compute)) {
@@ -48,7 +51,7 @@ StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const Sit
       break;
     case SiteStep::From::assumed: {
       seconds.gradients_s = assumed_gradients_s(
-          step.executed_per_model_flops() * step.flops_per_token, load.sequences * model.sequence_length,
+          step.counted_per_model_flops() * step.flops_per_token, load.sequences * model.sequence_length,
           step.device.share_of_peak(), step.device.peak_flops, load.gpus);
       seconds.forward_s = forward_share(step.repeated) * seconds.gradients_s;
       break;

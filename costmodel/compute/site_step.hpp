@@ -21,18 +21,21 @@ struct SiteStep {
   /// timed steps together. The sharding of fsdp among all GPUs of a site is not included (sharded_degrees).
   double optimizer_division = 1;
   /// Share of the forward pass that is executed a second time in each step because of activation
-  /// checkpointing, and the part of it that the given times do not include. Timed steps of a run with
-  /// activation checkpointing include it.
-  double executed_again = 0, repeated = 0;
+  /// checkpointing, and that the given times do not include. Timed steps of a run with activation
+  /// checkpointing include it.
+  double repeated = 0;
+  /// Executed FLOPs of the forward and the backward pass ÷ model FLOPs: with what is repeated, and without
+  /// the half of attention that causal masking removes.
+  double executed_per_model_flops = 1;
   /// Communication among the GPUs of a site comes on top of the step time. A given step time, an MFU and
   /// steps that several GPUs executed together include it.
   bool adds_communication = false;
   bool includes_optimizer = true;  // the times include the inner optimiser: not those of a kernel efficiency
   double dense = 0, experts = 0;   // parameters that the inner optimiser updates
 
-  /// Executed FLOPs ÷ model FLOPs of a step whose time follows from FLOPs. An MFU counts model FLOPs only.
-  [[nodiscard]] double executed_per_model_flops() const {
-    return device.mfu > 0 ? 1.0 : 1.0 + kForwardShare * executed_again;
+  /// Counted FLOPs ÷ model FLOPs of a step whose time follows from FLOPs. An MFU counts model FLOPs only.
+  [[nodiscard]] double counted_per_model_flops() const {
+    return device.mfu > 0 ? 1.0 : executed_per_model_flops;
   }
 };
 

@@ -176,7 +176,8 @@ struct GivenStepTime {
 ///                      6 per parameter and token plus attention, without recomputation. The step includes
 ///                      everything: recomputation, communication inside the site, the optimiser.
 ///   kernel_efficiency  executed FLOPs ÷ (time of forward and backward pass · peak). Recomputation counts as
-///                      executed. Communication inside the site comes on top.
+///                      executed, and of attention what causal masking leaves. Communication inside the site
+///                      comes on top.
 /// The other one is 0.
 struct AssumedDevice {
   double peak_flops = 0;  // FLOP/s of one GPU

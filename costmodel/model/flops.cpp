@@ -80,6 +80,20 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
   return 0;
 }
 
+FlopsPerToken causal_flops(const ModelShape& shape, FlopsPerToken flops) {
+  if (shape.heads == 0 || shape.indexer || shape.compressed) return flops;
+  const auto s = static_cast<double>(shape.sequence_length);
+  // Token i of the sequence sees min(i, w) tokens, of which w are counted.
+  const auto masked_share = [&](double w) { return (w - 1) / (2 * s); };
+  const double window = std::min(s, static_cast<double>(shape.window_tokens));
+  const auto windows = static_cast<double>(shape.window_layers);
+  const double whole = static_cast<double>(attention_layers(shape)) - windows;
+  const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));
+  flops.attention -= kTrainingFlopsPerParameter * width *
+                     (whole * s * masked_share(s) + windows * window * masked_share(window));
+  return flops;
+}
+
 FlopsPerToken flops_per_token(const ModelShape& shape, double local_experts, bool skip_token,
                               FlopsAccounting accounting) {
   return partial_replica_flops(full_replica_flops(shape), static_cast<double>(shape.experts),

@@ -18,8 +18,9 @@ struct FlopsPerToken {
   double dense = 0;  // projections of attention, dense feed-forward parts, unembedding
   /// FLOPs of attention's scores and weighted values. They are 12·L·d·s for the paper's family of models,
   /// where L is the number of layers, d is d_model and s is the sequence length. Every pair of positions of a
-  /// sequence counts, or of the window in layers with a window. Possible savings by causal masking are not
-  /// deducted. Layers of linear attention count the products with their state (linear_attention.hpp).
+  /// sequence counts, or of the window in layers with a window, as an MFU counts them: what causal masking
+  /// saves is not deducted (causal_flops). Layers of linear attention count the products with their state
+  /// (linear_attention.hpp).
   double attention = 0;
   double expert = 0;
   double router = 0;
@@ -71,6 +72,11 @@ double unembedding_flops(const ModelShape& shape);
 /// repeats every second matrix product of the layers (assumed: half of their FLOPs), or attention's scores
 /// and weighted values.
 double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double unembedding);
+
+/// The FLOPs that attention kernels execute: a token sees itself and the tokens before it, which are half of
+/// a sequence on average, and fewer than a window at the beginning (Dao 2023, FlashAttention-2, arXiv
+/// 2307.08691, section 3.1). Linear, compressed and indexed attention count as in `flops`.
+FlopsPerToken causal_flops(const ModelShape& shape, FlopsPerToken flops);
 
 /// Share of experts in the FLOPs of a backward pass, which computes 2 of 3 parts and repeats `repeated` of
 /// the third. `share` is their share in all three parts. Experts are in layers, so that all of their part is

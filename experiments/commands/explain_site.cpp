@@ -68,17 +68,17 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& 
   text += flop_lines(scenario, site, flops);
   const double inside_s = times.intra_site.before_optimizer();
   if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute)) {
-    const double executed = times.step.executed_per_model_flops();
-    text +=
-        text_of({"forward and backward pass",
-                 fmt::format("FLOPs{} · tokens ÷ ({} · peak · GPUs)", executed > 1 ? " · recomputation" : "",
-                             device->mfu > 0 ? "MFU" : "kernel efficiency"),
-                 fmt::format("{}{} · {} ÷ ({:.4g} · {:.6g} TFLOP/s · {})", whole(flops.total()),
-                             executed > 1 ? fmt::format(" · {:.4g}", executed) : "",
-                             whole(static_cast<double>(costmodel::local_batch_sequences(scenario, site) *
-                                                       scenario.model.sequence_length)),
-                             device->share_of_peak(), device->peak_flops / 1e12, scenario.gpus.count),
-                 seconds(times.gradients_s - inside_s)});
+    const double executed = times.step.counted_per_model_flops();
+    text += text_of(
+        {"forward and backward pass",
+         fmt::format("FLOPs{} · tokens ÷ ({} · peak · GPUs)", executed != 1 ? " · executed share" : "",
+                     device->mfu > 0 ? "MFU" : "kernel efficiency"),
+         fmt::format("{}{} · {} ÷ ({:.4g} · {:.6g} TFLOP/s · {})", whole(flops.total()),
+                     executed != 1 ? fmt::format(" · {:.4g}", executed) : "",
+                     whole(static_cast<double>(costmodel::local_batch_sequences(scenario, site) *
+                                               scenario.model.sequence_length)),
+                     device->share_of_peak(), device->peak_flops / 1e12, scenario.gpus.count),
+         seconds(times.gradients_s - inside_s)});
   } else if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute)) {
     text += fmt::format("  forward and backward pass: {} from {}\n", seconds(times.gradients_s - inside_s),
                         profiled->profile.source);

@@ -138,10 +138,18 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
       }
       rounded = unknown.rounded(rounded * (smallest ? 1.001 : 0.999), smallest);
     }
-    solution.beside_value =
-        unknown.whole() ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
-    if (solution.beside_value >= unknown.domain.low && solution.beside_value <= unknown.domain.high)
-      solution.beside = precise.at(solution.beside_value);
+    // Nor is the answer one that its neighbour contradicts.
+    for (int i = 0; i <= kTries; ++i) {
+      solution.beside_value =
+          unknown.whole() ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
+      const bool inside =
+          solution.beside_value >= unknown.domain.low && solution.beside_value <= unknown.domain.high;
+      solution.beside = inside ? precise.at(solution.beside_value) : nullptr;
+      if (solution.beside == nullptr || !(target.margin(*solution.beside) >= 0)) break;
+      found.value = unknown.rounded(solution.beside_value, smallest);
+      if (precise.at(found.value) == nullptr || !(target.margin(*precise.at(found.value)) >= 0))
+        found.value = solution.beside_value;
+    }
   }
   solution.at = precise.at(found.value);
   return solution;
@@ -205,9 +213,12 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
                        unknown.text(found.value), metric);
   } else {
     text = fmt::format("{} ({} value) gives {}", unknown.text(found.value), name_of(found.kind), metric);
-    if (solution.beside != nullptr)
+    if (solution.beside != nullptr) {
       text += fmt::format("; {} gives {}", unknown.text(unknown.rounded(solution.beside_value, true)),
                           target_amount(target, target.metric(*solution.beside), scenario));
+      if (target.margin(*solution.beside) >= 0)
+        text += ", and reaches it too, since simulated connections are not smooth";
+    }
     text += '.';
   }
   if (found.missed_again)
@@ -263,7 +274,7 @@ void run_solve(const Arguments& arguments) {
   const Help help = {
       "solve",
       "SCENARIO.toml --for KEY [--target NAME=VALUE] [options]",
-      "Finds by bisection the smallest value of a key that reaches a target, or the largest value if "
+      "Finds the smallest value of a key that reaches a target, or the largest value if "
       "smaller\nvalues are better. The closed form brackets the value, and the chosen engine decides.",
       {"fomoe solve experiments/scenarios/two-sites.toml --for platform.bandwidth",
        "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target "

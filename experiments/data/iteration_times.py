@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Predicts the iteration times of Megatron-LM on 8 B200 whose memory is in measured_memory.csv, and compares them with the measured ones.
 
-    experiments/data/iteration_times.py [--fomoe PROGRAM]     prints the table, and writes the predictions into iteration_times.csv
+    experiments/data/iteration_times.py [--fomoe PROGRAM]     prints the table, and writes predicted_ms into iteration_times.csv
 
 Every run has the same assumptions: kernel_efficiency 0.4, which is what one run reaches (70b-tp1-pp2, the row `built`), and NVLink's
 900 GB/s in each direction. Tensor, pipeline and expert parallelism, shards of the optimiser and AdamW come on top, as `fomoe` computes them.
+The column first_ms has the predictions that were committed before the rows `check` were looked up.
 """
 import argparse
 import csv

@@ -1,4 +1,4 @@
-// Finds by bisection the value of one key at which a target is reached, for `fomoe solve`.
+// Finds the value of one key at which a target is reached, for `fomoe solve`.
 #pragma once
 #include <functional>
 #include <optional>
@@ -32,12 +32,12 @@ struct Found {
 };
 
 /// Searches the domain for the value that just reaches the target. `quick` shows which values to evaluate
-/// with `precise`, and `precise` decides whether a value reaches the target. Bisection ends when the
-/// remaining interval is narrower than 0.1 %, or when its ends are neighbouring whole numbers. Before the
-/// bisection, the domain is sampled at factors of 2 and at every whole number up to 64. If the target is
-/// reached only between two neighbouring samples, the search does not find it. Where the scenario is
-/// impossible at the ends of the domain, the last possible values are samples too. In a bisection over whole
-/// numbers, at most 4096 consecutive numbers are tested to find a number with which the scenario is possible.
+/// with `precise`, and `precise` decides whether a value reaches the target. The search ends when the
+/// remaining interval is narrower than 0.1 %, or when its ends are neighbouring whole numbers. Before, the
+/// domain is sampled at factors of 2 and at every whole number up to 64. If the target is reached only
+/// between two neighbouring samples, the search does not find it. Where the scenario is impossible at the
+/// ends of the domain, the last possible values are samples too. In a bisection over whole numbers, at most
+/// 4096 consecutive numbers are tested to find a number with which the scenario is possible.
 Found search(const Domain& domain, const Margin& quick, const Margin& precise);
 
 }  // namespace fomoe::planner

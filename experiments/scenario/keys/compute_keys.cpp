@@ -79,8 +79,11 @@ constexpr Key kComputeKeys[] = {
      "model FLOPs ÷ (step time × peak), as papers and logs report it; a step includes everything", "0.4",
      compute<&AssumedDevice::mfu>, times},
     {"kernel_efficiency", Kind::share, "", "mfu is given",
-     "share of the peak in forward and backward passes; recomputation and communication inside a site come "
-     "on top, so it suits studies of activation_checkpointing and of the parallel degrees",
+     "share of the peak in forward and backward passes, by the FLOPs that are executed: with recomputation, "
+     "and "
+     "without the half of attention that causal masking removes; communication inside a site comes on top, "
+     "so it "
+     "suits studies of activation_checkpointing, of the parallel degrees and of long sequences",
      "0.5", compute<&AssumedDevice::kernel_efficiency>, times},
     {"gpus_per_site", Values(Kind::count, kMaxGpus), "",
      "data_parallel × sharded × tensor_parallel × context_parallel × pipeline_parallel",

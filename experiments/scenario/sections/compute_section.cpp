@@ -172,6 +172,11 @@ void add_peak(const Document& document, costmodel::Scenario& scenario) {
                      published->model, published->accelerator, published->id, published->source)});
     return;
   }
+  if (table.has("kernel_efficiency")) {
+    scenario.catalogue.push_back({"kernel efficiency", Origin::assumed,
+                                  "of the FLOPs that are executed; since version 1.1 without the half of "
+                                  "attention that causal masking removes"});
+  }
   std::optional<double> peak = read_peak_flops(document);
   std::string dtype = table.text("dtype");
   const Accelerator* accelerator = table.has("peak_flops") ? nullptr : read_accelerator(document);

@@ -31,6 +31,12 @@ Scenario parallel_site(AssumedDevice device) {
   return scenario;
 }
 
+/// Per token: 6·(d + d) FLOPs in each layer for each later token of the sequence, of which there are (s −
+/// 1)/2.
+double masked_flops(const ModelShape& shape) {
+  return 6.0 * 2 * static_cast<double>(shape.d_model * shape.layers * (shape.sequence_length - 1)) / 2;
+}
+
 double model_flops_per_s(const Scenario& scenario) {
   return full_replica_flops(scenario.model).total() * 10 * 32;  // tokens of a sequence, sequences of a site
 }
@@ -55,7 +61,8 @@ TEST_CASE("with a kernel efficiency, recomputation and communication come on top
   const ComputeTimes times = compute_times(scenario, 32);
   // All layers run their forward pass twice, which is a third of their FLOPs; the unembedding of 100 · 6720
   // does not.
-  const double repeated = 1 + (1 - 6.0 * 100 * 6720 / full_replica_flops(scenario.model).total()) / 3;
+  const double whole = full_replica_flops(scenario.model).total(), masked = masked_flops(scenario.model);
+  const double repeated = (whole - masked + (whole - masked - 6.0 * 100 * 6720) / 3) / whole;
   const double kernels_s = repeated * model_flops_per_s(scenario) / (0.4 * 8 * kPeak);
   CHECK(times.intra_site.before_optimizer() > 0);
   CHECK(times.gradients_s == Approx(kernels_s + times.intra_site.before_optimizer()).epsilon(1e-12));
@@ -68,7 +75,8 @@ TEST_CASE("with a kernel efficiency, recomputation and communication come on top
   Scenario plain = ideal_scenario("diloco", 2);
   plain.peak_flops = kPeak;
   plain.compute = AssumedDevice{kPeak, 0, 0.4};
-  CHECK(step_efficiency(plain, 1, compute_times(plain, 1))->mfu == Approx(0.4).epsilon(1e-12));
+  const double executed = 1 - masked_flops(plain.model) / full_replica_flops(plain.model).total();
+  CHECK(step_efficiency(plain, 1, compute_times(plain, 1))->mfu == Approx(0.4 / executed).epsilon(1e-12));
 }
 
 TEST_CASE("recomputation of a small model with a large vocabulary: the unembedding runs once") {
@@ -77,10 +85,28 @@ TEST_CASE("recomputation of a small model with a large vocabulary: the unembeddi
   const double flops = full_replica_flops(scenario.model).total();
   const double unembedding = 6.0 * 200'019 * 256;
   CHECK(unembedding / flops > 0.5);
-  CHECK(compute_times(scenario, 1).step.executed_per_model_flops() ==
-        Approx((flops + (flops - unembedding) / 3) / flops).epsilon(1e-12));
+  const double executed = flops - masked_flops(scenario.model);
+  CHECK(compute_times(scenario, 1).step.counted_per_model_flops() ==
+        Approx((executed + (executed - unembedding) / 3) / flops).epsilon(1e-12));
   scenario.gpus.activation_checkpointing = false;
-  CHECK(compute_times(scenario, 1).step.executed_per_model_flops() == 1);
+  CHECK(compute_times(scenario, 1).step.counted_per_model_flops() == Approx(executed / flops).epsilon(1e-12));
+  scenario.compute = AssumedDevice{kPeak, 0.4, 0};
+  CHECK(compute_times(scenario, 1).step.counted_per_model_flops() == 1);
+}
+
+TEST_CASE("causal masking leaves of attention the pairs of a token with itself and those before it") {
+  ModelShape shape = parallel_site({kPeak, 0, 0.4}).model;
+  shape.sequence_length = 10;
+  const double pairs =
+      6.0 * 2 * 6720 * static_cast<double>(shape.layers);  // FLOPs for each token that a token sees
+  const FlopsPerToken counted = full_replica_flops(shape);
+  CHECK(counted.attention == Approx(10 * pairs).epsilon(1e-12));
+  CHECK(causal_flops(shape, counted).attention == Approx(5.5 * pairs).epsilon(1e-12));
+  CHECK(causal_flops(shape, counted).dense == counted.dense);
+  // A window of 4: tokens see 1, 2, 3, and then 4 tokens each, 34 of the 40 that are counted.
+  shape.window_layers = shape.layers;
+  shape.window_tokens = 4;
+  CHECK(causal_flops(shape, full_replica_flops(shape)).attention == Approx(3.4 * pairs).epsilon(1e-12));
 }
 
 TEST_CASE("a sweep by formula has the step times and the FLOPs per token of a single scenario") {

@@ -244,7 +244,7 @@ TEST_CASE(
     CAPTURE(seed);
     Scenario scenario = four_sites(1e9, seed % 2 == 0 ? "local_adamw" : "ddp");
     if (seed % 2 == 1) scenario.workload.tokens /= 2;  // 30 rounds
-    scenario.model.d_model /= 4;                       // windows of a smaller payload take less time to simulate
+    scenario.model.d_model /= 4;  // windows of a smaller payload take less time to simulate
     scenario.platform = platforms::uniform(4, 1e9 / 16, 2e9 / 16, 0.03);
     scenario.network.initial_window_bytes = 14480;
     scenario.network.jitter_s = 0.01;

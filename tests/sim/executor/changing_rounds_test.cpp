@@ -31,7 +31,7 @@ Scenario drawn_scenario(Draws& draws) {
   const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
   const double rate = bytes / draws.between(1, 10);  // a payload takes 1 to 10 s
   scenario.platform = platforms::uniform(sites, rate, rate * draws.between(0.5, 3), draws.between(0, 0.2));
-  const std::int64_t rounds = 1000 + draws.below(2000);
+  const std::int64_t rounds = 2000 + draws.below(4000);
   scenario.workload.tokens = rounds * 5 * sites * scenario.model.sequence_length;
   if (scenario.strategy.method->name == std::string("ddp")) scenario.workload.tokens /= 5;
   scenario.seed = static_cast<std::uint64_t>(draws.below(1000));
@@ -68,7 +68,7 @@ TEST_CASE("twenty drawn scenarios: the default rounds give the wall clock of all
   for (int i = 0; i < 20; ++i) {
     const Scenario scenario = drawn_scenario(draws);
     const auto all = sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
-    const auto some = sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = 20'000}).report;
+    const auto some = sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = 40'000}).report;
     const bool varies = scenario.network.jitter_s > 0 || scenario.variation.varies();
     CAPTURE(i);
     CAPTURE(varies);

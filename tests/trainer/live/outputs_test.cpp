@@ -142,8 +142,8 @@ TEST_CASE("more threads than cores are named, but not where nothing is computed"
   const auto threads = std::to_string(std::thread::hardware_concurrency());
   const auto together = std::to_string(2 * std::thread::hardware_concurrency());
   for (const bool paced : {false, true}) {
-    std::vector<std::string> command = {kTrain,           "run",          kScenario,      "--local",
-                                        "--threads=" + threads, "--start-from", folder / "none"};
+    std::vector<std::string> command = {
+        kTrain, "run", kScenario, "--local", "--threads=" + threads, "--start-from", folder / "none"};
     if (paced) command.push_back("--paced");
     const Ended ended = run(with_settings(command, kTwoRounds));
     CAPTURE(ended.said);

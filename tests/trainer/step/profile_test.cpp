@@ -203,8 +203,8 @@ TEST_CASE("the program's exit codes: 0 ok, 2 the user's mistake, 1 anything else
   CHECK(exit_code("profle") == 2);
   CHECK(exit_code("profile --model smal --output -") == 2);
   CHECK(exit_code("profile --scenario /nonexistent.toml --output -") == 2);
-  const std::string quick =
-      "profile --scenario " FOMOE_SOURCE_DIR "/experiments/scenarios/tiny-training.toml --steps 3 --warmup 0 --device cpu";
+  const std::string quick = "profile --scenario " FOMOE_SOURCE_DIR
+                            "/experiments/scenarios/tiny-training.toml --steps 3 --warmup 0 --device cpu";
   CHECK(exit_code(quick + " --output -") == 0);
   // Both are noticed before the measurement.
   CHECK(exit_code(quick + " --output /nonexistent/folder/p.json") == 2);
