@@ -114,6 +114,14 @@ void check_store(const Scenario& scenario, const Method& method) {
                      "false");
 }
 
+// A chain leads to a server.
+void check_chain(const Scenario& scenario, const Method& method) {
+  if (scenario.strategy.collective != Collective::chain || method.through_chain) return;
+  throw InputError("strategy.collective", "\"chain\" with " + method.name,
+                   "\"ring\" or \"direct\", or a method whose server reduces and broadcasts (fedavg)",
+                   "\"ring\"");
+}
+
 // A run can drop a lost site only if the other sites have copies of everything that it held.
 void check_policy(const Scenario& scenario, const Method& method) {
   if (!scenario.failures || scenario.failures->policy != FailurePolicy::drop) return;
@@ -241,6 +249,7 @@ void check(const Scenario& scenario) {
   check_overlapping(scenario, *method);
   check_compression(scenario, *method);
   check_store(scenario, *method);
+  check_chain(scenario, *method);
   check_buckets(scenario);
   check_rates(scenario);
   check_affinity(scenario, *method);

@@ -28,7 +28,7 @@ struct Method;  // defined in costmodel/plan/method.hpp
 enum class PlacementKind { fixed, random, affinity };
 /// ring, direct, recursive: see costmodel/plan/collective_steps.hpp; hierarchical:
 /// costmodel/compose/composition.hpp; store: sites upload to the store of the platform, and download from it.
-enum class Collective { ring, direct, hierarchical, recursive, store };
+enum class Collective { ring, direct, hierarchical, recursive, store, chain };
 enum class Granularity { flat, tensor };  // what one call of a collective sends: everything, or one tensor
 enum class RingOrder { given, best };     // order of the sites in a ring; best: see ring_order.hpp
 /// How the sites' parameters are combined after K local steps. nesterov, adam, yogi: an outer step on
@@ -60,7 +60,8 @@ constexpr auto enum_names(Collective) {
                                               {Collective::direct, "direct"},
                                               {Collective::hierarchical, "hierarchical"},
                                               {Collective::recursive, "recursive"},
-                                              {Collective::store, "store"}});
+                                              {Collective::store, "store"},
+                                              {Collective::chain, "chain"}});
 }
 constexpr auto enum_names(Granularity) {
   return std::to_array<EnumName<Granularity>>({{Granularity::flat, "flat"}, {Granularity::tensor, "tensor"}});

@@ -5,7 +5,12 @@
 //   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M = 2(M−1)/M · S
 // A ring sends the same number of bytes. Here, however, all bytes pass through the first site's links:
 // (M−1)·S each way, one direction after the other. With collective = store, the server is beside the
-// platform's store instead, and each of the M sites sends S up and receives S.
+// platform's store instead, and each of the M sites sends S up and receives S. With collective = chain, the
+// sites pass S on to each other, the last one first, until the first site passes it to the server, and the
+// model goes back the same way (NCCL's reduce and broadcast). S is cut into a chunk for each of the M + 1
+// nodes, and the chunks follow each other, so that each direction has 2M − 1 steps over links, of a chunk
+// each. Other frameworks cut finer chunks: then a direction takes little more than the time of S (ring_model
+// = fluid).
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "platforms/support/input_error.hpp"
@@ -48,7 +53,22 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
+/// The same bytes as through_first_site(), in steps of one chunk between neighbours.
+PlanSummary along_chain(const Axes& axes, const Fixed& fixed) {
+  PlanSummary summary = through_first_site(axes, fixed);
+  const double chunks = axes.sites + 1.0;
+  const double steps = axes.sites > 1 ? 2.0 * axes.sites - 1.0 : 0.0;  // of each direction
+  const double both_ways = (axes.bytes_per_element + bytes_per_parameter(axes, fixed)) *
+                           (fixed.dense_elements + fixed.expert_elements);
+  Stage stage;
+  stage.latency_hops = 2 * steps;
+  stage.bytes = stage.pair_bytes = steps / chunks * both_ways;
+  summary.stages = {stage};
+  return summary;
+}
+
 PlanSummary formula(const Axes& axes, const Fixed& fixed) {
+  if (fixed.collective == Collective::chain) return along_chain(axes, fixed);
   if (!(fixed.collective == Collective::store)) return through_first_site(axes, fixed);
   PlanSummary summary = rounds_of(axes, fixed, axes.local_steps);
   summary.sent.dense = axes.bytes_per_element * fixed.dense_elements;
@@ -64,6 +84,9 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
 }
 
 void check(const Scenario& scenario) {
+  if (scenario.strategy.collective == Collective::chain && scenario.strategy.wire.sparse())
+    throw InputError("strategy.payload_dtype", "a sparse format with collective = \"chain\"",
+                     "a dense one, because a sum of sparse payloads is no longer as sparse", "\"int8\"");
   if (scenario.strategy.collective != Collective::store || !scenario.platform.store ||
       scenario.platform.store->aggregates)
     return;
@@ -94,6 +117,7 @@ Method fedavg() {
   method.assumptions = "the server is at the first site, and its copy of the model needs no GPU memory";
   method.check = check;
   method.through_store = true;
+  method.through_chain = true;
   method.plan = plan;
   method.formula = formula;
   return method;

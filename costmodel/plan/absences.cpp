@@ -57,7 +57,8 @@ std::string needs_all_nodes(const Plan& plan) {
   for (const RoundPlan& round : examples(plan)) {
     for (const Op& op : round.ops) {
       const auto* transfer = std::get_if<Transfer>(&op.what);
-      if (transfer != nullptr && (has_chunks(*transfer) || transfer->collective == Collective::recursive))
+      if (transfer != nullptr && (has_chunks(*transfer) || transfer->collective == Collective::recursive ||
+                                  transfer->collective == Collective::chain))
         return op.name;
     }
   }

@@ -19,6 +19,9 @@
 //     all-reduce           step 0                sends chunk j of its copy to position j
 //                          step 1                sends its reduced chunk to all
 //     other patterns       one step: step 0 or step 1 of the all-reduce
+//   chain, as NCCL's reduce and broadcast: node after node, and the chunks follow each other
+//     reduce               step s = 0 … 2n−3     p > 0 sends chunk s − (n−1−p) to p − 1, if there is one
+//     broadcast            step s = 0 … 2n−3     p < n−1 sends chunk s − p to p + 1, if there is one
 //   store, at position 0 of n ≥ 3: nothing is cut
 //     all-reduce           step 0                p > 0 sends its S to the store
 //                          step 1                the store sends the result to all
@@ -27,6 +30,7 @@
 //     broadcast            step 0                position 1 sends S to the store
 //                          step 1                the store sends it to p > 1
 #pragma once
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -51,6 +55,7 @@ class CollectiveSteps {
       : pattern_(pattern),
         n_(nodes),
         ring_(in_ring(pattern, collective)),
+        chain_(in_chain(pattern, collective)),
         store_(through_store({pattern, collective, {}})) {
     halves_ = collective == Collective::recursive && has_chunks();
     while (halves_ && 1 << log_ < n_) ++log_;
@@ -65,10 +70,15 @@ class CollectiveSteps {
             pattern == Pattern::all_gather || pattern == Pattern::all_to_all_broadcast);
   }
   [[nodiscard]] bool ring() const { return ring_; }
+  /// Whether each node sends only to its neighbour in a chain that ends or begins at position 0.
+  [[nodiscard]] static bool in_chain(Pattern pattern, Collective collective) {
+    return collective == Collective::chain && (pattern == Pattern::reduce || pattern == Pattern::broadcast);
+  }
 
   [[nodiscard]] int count() const {
     if (store_) return n_ < 3 ? 0 : 2;
     if (n_ < 2) return 0;
+    if (chain_) return 2 * (n_ - 1);
     const int parts = pattern_ == Pattern::all_reduce ? 2 : 1;
     return parts * (ring_ ? n_ - 1 : halves_ ? log_ : 1);
   }
@@ -87,6 +97,7 @@ class CollectiveSteps {
   template <class Send>
   void each(int s, const Send& send) const {
     if (store_) return send_through_store(s == 0, send);
+    if (chain_) return send_along_chain(s, send);
     if (halves_) {
       const bool halving = s < reducing();
       return send_halves(halving ? n_ >> (s + 1) : 1 << (s % log_), halving, send);
@@ -134,6 +145,15 @@ class CollectiveSteps {
       }
     }
   }
+  // The node at distance d from the beginning of the chain passes on chunk s − d.
+  template <class Send>
+  void send_along_chain(int s, const Send& send) const {
+    const bool inwards = pattern_ == Pattern::reduce;
+    for (int d = std::max(0, s - n_ + 1); d <= std::min(s, n_ - 2); ++d) {
+      const int p = inwards ? n_ - 1 - d : d;
+      send(Sending{p, inwards ? p - 1 : p + 1, false, s - d, 1});
+    }
+  }
   template <class Send>
   void send_through_store(bool up, const Send& send) const {
     for (int p = 1; p < n_; ++p) {
@@ -157,7 +177,7 @@ class CollectiveSteps {
 
   Pattern pattern_;
   int n_, log_ = 0;
-  bool ring_, store_, halves_ = false;
+  bool ring_, chain_, store_, halves_ = false;
 };
 
 }  // namespace fomoe::costmodel

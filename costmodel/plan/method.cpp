@@ -31,8 +31,10 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   if (strategy.expert_overlap != effective_overlap(scenario) && strategy.expert_overlap != 0)
     notes.push_back(method.name + " keeps every expert at every site, so expert_overlap is ignored");
   for (const StrategyKey& key : kKeysOfSomeMethods) {
-    const bool uses_store = method.through_store && strategy.collective == Collective::store;
-    if (key.changed(strategy) && !has_axis(method, key.name) && !(uses_store && key.name == "collective"))
+    const bool uses_collective = (method.through_store && strategy.collective == Collective::store) ||
+                                 (method.through_chain && strategy.collective == Collective::chain);
+    if (key.changed(strategy) && !has_axis(method, key.name) &&
+        !(uses_collective && key.name == "collective"))
       notes.push_back(method.name + " does not use " + std::string(key.name) + ", so its value is ignored");
   }
   if (strategy.parameter_dtype && !has_axis(method, "parameter_dtype"))

@@ -37,6 +37,7 @@ struct Method {
   bool own_embedding = false;  // each site keeps its own embedding, without outer state for it
   bool every_step = false;     // synchronises after each step; local_steps does not apply
   bool through_store = false;  // its synchronisations can pass through a store (collective = store)
+  bool through_chain = false;  // a server reduces and broadcasts, along a chain with collective = chain
   /// The first site trains on the whole global batch, the others are idle.
   bool one_site = false;
   std::optional<WireFormat> usual_wire = {};  // default if the scenario has no payload_dtype; empty: bf16

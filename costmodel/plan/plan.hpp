@@ -96,7 +96,8 @@ struct Exchange {
 struct Transfer {
   Pattern pattern = Pattern::all_reduce;
   Collective collective = Collective::ring;  // all_reduce, reduce_scatter, all_gather, all_to_all_broadcast;
-                                             // recursive: the first three, among 2ᵏ nodes; store: see below
+                                             // recursive: the first three, among 2ᵏ nodes; store: see below;
+                                             // chain: reduce and broadcast
   std::vector<Exchange> exchanges;
 };
 

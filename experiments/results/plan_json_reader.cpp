@@ -149,6 +149,10 @@ class PlanReader {
         reader.refuse("collective", "\"store\"",
                       "another collective, because only all_reduce, all_to_all_broadcast and broadcast pass "
                       "through a store");
+      if (transfer.collective == Collective::chain && transfer.pattern != Pattern::reduce &&
+          transfer.pattern != Pattern::broadcast)
+        reader.refuse("collective", "\"chain\"",
+                      "another collective, because only reduce and broadcast pass along a chain");
       if (costmodel::through_store(transfer) &&
           (exchange.nodes.empty() ||
            plan_.nodes[static_cast<std::size_t>(exchange.nodes[0])].kind != NodeKind::store))

@@ -190,7 +190,8 @@ std::vector<Channel> store_channels(const Transfer& transfer, std::span<const Sp
 std::vector<Channel> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
   const std::vector<Split> exchanges = split(transfer.exchanges, options.pieces);
   const bool fluid = options.ring_model == RingModel::fluid &&
-                     CollectiveSteps::in_ring(transfer.pattern, transfer.collective);
+                     (CollectiveSteps::in_ring(transfer.pattern, transfer.collective) ||
+                      CollectiveSteps::in_chain(transfer.pattern, transfer.collective));
   PairSums sums(nodes);
   if (costmodel::through_store(transfer)) return store_channels(transfer, exchanges, options.bundle, sums);
   std::vector<Channel> channels;

@@ -104,8 +104,13 @@ def centralised(s, dense, sparse, step):
 
 
 def through_server(s, dense, sparse, step):
-    """The M - 1 other sites send to the server at the first site, then the server sends to them; one latency each."""
+    """The M - 1 other sites send to the server at the first site, then the server sends to them; one latency each. In a chain each site
+    passes the sum on to the one before it, in M + 1 pieces: the last piece leaves the last site after M others, and goes over M - 1 links."""
     peers = s.sites - 1
+    if s.collective == "chain" and peers:
+        steps, piece = s.sites + peers, (dense + sparse) / (s.sites + 1)
+        exposed = steps * (2 * s.latency + (s.payload + s.parameter) * piece * max(1 / s.up, 1 / s.down))
+        return Round(both(s, peers / s.sites * (s.payload + s.parameter), dense, sparse), exposed)
     gather, reply = s.payload * (dense + sparse), s.parameter * (dense + sparse)
     exposed = 2 * s.latency + gather * max(1 / s.up, peers / s.down) + reply * max(peers / s.up, 1 / s.down) if peers else 0.0
     return Round(both(s, peers / s.sites * (s.payload + s.parameter), dense, sparse), exposed)

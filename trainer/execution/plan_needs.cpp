@@ -221,6 +221,12 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
         "simulate` predicts it",
         "collective = \"ring\"");
   }
+  if (scenario.strategy.collective == costmodel::Collective::chain)
+    throw InputError(
+        "strategy.collective", "\"chain\" with fomoe-train",
+        "a server that each site reaches directly, because fomoe-train passes no sums on from site to "
+        "site; `fomoe simulate` predicts it",
+        "collective = \"direct\"");
   PlanNeeds needs;
   needs.outer_steps.resize(plan.nodes.size(), false);
   needs.pseudo_gradients.resize(plan.nodes.size(), false);

@@ -109,8 +109,11 @@ constexpr Key kStrategyKeys[] = {
     {"gossip_peers", Values(Kind::count, kMaxSites), "1", "",
      "number of sites that each site exchanges parameters with in a round, with gossip", "1",
      member<&Strategy::gossip_peers>, counts},
-    {"collective", Kind::choice, "\"ring\"", "", "collective algorithm of a synchronisation", "\"ring\"",
-     member<&Strategy::collective>},
+    {"collective", Kind::choice, "\"ring\"", "",
+     "collective algorithm of a synchronisation; chain: sites pass on what a server reduces and broadcasts, "
+     "with "
+     "fedavg",
+     "\"ring\"", member<&Strategy::collective>},
     {"ring_order", Kind::choice, "\"best\"", "",
      "order of the sites in a ring: the given order, or the order whose slowest hop (latency + chunk / rate) "
      "takes the least time",

@@ -106,6 +106,25 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "chain: the first position has the sum of each chunk after 2(n−1) steps, and all have its chunks after "
+    "as many") {
+  for (const int n : {2, 3, 5, 8}) {
+    CAPTURE(n);
+    const CollectiveSteps inwards(Pattern::reduce, Collective::chain, n);
+    CHECK(inwards.count() == 2 * (n - 1));
+    CHECK(inwards.reducing() == inwards.count());
+    const State reduced = played(inwards, own_copies(n));
+    for (const Parts& parts : reduced[0]) CHECK(parts == one_of_each(n));
+    State of_first(n, std::vector<Parts>(n));
+    for (int c = 0; c < n; ++c) of_first[0][c] = {{c, 1}};
+    const CollectiveSteps outwards(Pattern::broadcast, Collective::chain, n);
+    CHECK(outwards.count() == 2 * (n - 1));
+    for (const auto& chunks : played(outwards, of_first)) CHECK(chunks == of_first[0]);
+  }
+  CHECK(CollectiveSteps(Pattern::reduce, Collective::chain, 1).count() == 0);
+}
+
+TEST_CASE(
     "recursive halving and doubling of 8: partners at distances 4, 2, 1, 1, 2, 4 exchange as many chunks") {
   const CollectiveSteps steps(Pattern::all_reduce, Collective::recursive, 8);
   REQUIRE(steps.count() == 6);

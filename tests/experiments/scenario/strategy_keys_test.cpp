@@ -55,7 +55,7 @@ TEST_CASE("a key that only some methods list is reported as ignored by the other
 TEST_CASE("the names of an enumeration are read, written and listed from one table") {
   using costmodel::Collective;
   const std::vector<std::string> names = costmodel::all_names<Collective>();
-  CHECK(names == std::vector<std::string>{"ring", "direct", "hierarchical", "recursive", "store"});
+  CHECK(names == std::vector<std::string>{"ring", "direct", "hierarchical", "recursive", "store", "chain"});
   for (const std::string& name : names)
     CHECK(to_string(costmodel::enum_of<Collective>(name).value()) == name);
   CHECK_FALSE(costmodel::enum_of<Collective>("rings").has_value());

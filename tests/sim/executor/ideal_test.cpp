@@ -28,6 +28,24 @@ TEST_CASE("ideal: full-replica methods, simulated = closed form") {
   }
 }
 
+TEST_CASE("ideal: a server's sums and model along a chain, simulated = closed form; each hop as one flow") {
+  for (const int sites : {1, 2, 3, 5, 7}) {  // and the server: as many chunks, which divide the payload
+    CAPTURE(sites);
+    costmodel::Scenario scenario = tests::ideal_scenario("fedavg", sites);
+    scenario.strategy.collective = Collective::chain;
+    scenario.platform = platforms::uniform(sites, 2e9, 1e9, 0.02);
+    check_equal_reports(scenario, false);  // the sites get the model one after the other
+    if (sites == 1) continue;
+    const auto seconds = [&] { return sim::simulate_scenario(scenario).report.wall_clock_s; };
+    const double chunks_s = seconds();
+    scenario.network.ring_model = costmodel::RingModel::fluid;
+    const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+    // 12 rounds of 5 s, and S in each direction at the downlinks' rate, with one latency.
+    CHECK(seconds() == doctest::Approx(12 * (5 + 2 * (bytes / 1e9 + 0.02))).epsilon(1e-9));
+    CHECK(seconds() < chunks_s);
+  }
+}
+
 TEST_CASE("ideal: payloads that M does not divide agree within one element per chunk") {
   for (const int sites : {3, 5, 7}) {
     for (const Collective collective : {Collective::ring, Collective::direct}) {

@@ -303,6 +303,8 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
         std::string::npos);
   CHECK(said({"trainer.device=cpu", "trainer.cuda_graph=on"}, {"--in-turn"})
             .find("trainer.cuda_graph: got on, but the device is not a GPU") != std::string::npos);
+  CHECK(said({"strategy.method=fedavg", "strategy.collective=chain"}, {"--in-turn"})
+            .find("strategy.collective: got \"chain\" with fomoe-train") != std::string::npos);
   CHECK(said({"strategy.method=diloco", "strategy.quorum=2"}, {"--in-turn"})
             .find("strategy.quorum: got 2; expected no such key with fomoe-train") != std::string::npos);
   CHECK(said({"strategy.method=diloco", "model.experts=0", "model.d_ffn=64", "trainer.router_temperature=2"},
