@@ -84,9 +84,6 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
 }
 
 void check(const Scenario& scenario) {
-  if (scenario.strategy.collective == Collective::chain && scenario.strategy.wire.sparse())
-    throw InputError("strategy.payload_dtype", "a sparse format with collective = \"chain\"",
-                     "a dense one, because a sum of sparse payloads is no longer as sparse", "\"int8\"");
   if (scenario.strategy.collective != Collective::store || !scenario.platform.store ||
       scenario.platform.store->aggregates)
     return;

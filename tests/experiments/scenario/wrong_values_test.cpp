@@ -49,7 +49,7 @@ TEST_CASE("wrong names in a scenario") {
        "\"average\", \"local_adamw\"; for example outer_optimizer = \"nesterov\"; did you mean \"adam\"?"},
       {"local_steps = 4", "collective = \"rign\"", "",
        ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\", \"hierarchical\", "
-       "\"recursive\", \"store\"; for example collective = \"ring\"; did you mean \"ring\"?"},
+       "\"recursive\", \"store\", \"chain\"; for example collective = \"ring\"; did you mean \"ring\"?"},
       {"local_steps = 4", "payload_dtype = \"int3\"", "",
        ":9: strategy.payload_dtype: got \"int3\"; expected one of \"fp32\", \"bf16\", "
        "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean "
