@@ -32,7 +32,8 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
     notes.push_back(method.name + " keeps every expert at every site, so expert_overlap is ignored");
   for (const StrategyKey& key : kKeysOfSomeMethods) {
     const bool uses_collective = (method.through_store && strategy.collective == Collective::store) ||
-                                 (method.through_chain && strategy.collective == Collective::chain);
+                                 (method.through_chain && (strategy.collective == Collective::chain ||
+                                                           strategy.collective == Collective::direct));
     if (key.changed(strategy) && !has_axis(method, key.name) &&
         !(uses_collective && key.name == "collective"))
       notes.push_back(method.name + " does not use " + std::string(key.name) + ", so its value is ignored");

@@ -35,8 +35,9 @@ std::string methods(bool details) {
     text += fmt::format("{}\n  {}\n  changed by: {}\n  source: {}\n", method.name, method.summary,
                         axes.empty() ? "none" : scenario::joined(axes), method.source);
     if (details)
-      text += fmt::format("  through a store: {}\n  not modelled: {}\n  assumed: {}\n",
+      text += fmt::format("  through a store: {}\n{}  not modelled: {}\n  assumed: {}\n",
                           method.through_store ? "yes, with collective = \"store\"" : "no",
+                          method.through_chain ? "  along a chain: yes, with collective = \"chain\"\n" : "",
                           method.not_modelled, method.assumptions);
   }
   return text;

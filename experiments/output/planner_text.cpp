@@ -201,7 +201,9 @@ class PlannerText {
                                      finalist.scenario.sites())
                        : "all",
                to_string(strategy.wire.type),
-               costmodel::has_axis(*strategy.method, "collective") ? to_string(strategy.collective) : "",
+               costmodel::has_axis(*strategy.method, "collective") || strategy.method->through_chain
+                   ? to_string(strategy.collective)
+                   : "",
                sites_text(finalist),
                human_time(finalist.simulated.time_s)};
     if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));

@@ -196,6 +196,8 @@ class SpaceBuilder {
       if (base_.platform.store && method.through_store) known.emplace_back("store");
       if (base_.strategy.regions > 1) known.emplace_back("hierarchical");
       add(axes, words("strategy.collective", known));
+    } else if (method.through_chain) {
+      add(axes, words("strategy.collective", {"direct", "chain"}));
     }
     if (has("payload_dtype")) add_payload(method, axes);
     // Without a table of measured runs, the outer optimiser's effect on quality is unknown, so that it stays.

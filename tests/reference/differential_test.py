@@ -112,6 +112,7 @@ def draw(rng, names):
                "sharding": rng.choice(["full_shard", "full_shard_no_sync", "shard_grad_op", "hybrid_shard"])}
     strategy = {"method": method} | {key: choices[key] for key in READ.get(method, COMMON) if rng.random() < 0.7}
     strategy |= {"fragments": 1} if method == "ddp" else {}
+    strategy |= {"collective": "chain"} if method == "fedavg" and rng.random() < 0.5 else {}
     strategy |= {"staleness": 0} if method == "async_diloco" else {}  # without it, no site waits for another one: own_pace_test.cpp
     ports = {"bandwidth": rates[0]} if rng.random() < 0.5 else {"uplink": rates[0], "downlink": rates[1]}
     keys = {"model": {"d_model": heads * 2 * rng.randint(1, 64), "layers": rng.randint(1, 12), "heads": heads, "experts": experts,
