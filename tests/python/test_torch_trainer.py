@@ -166,18 +166,24 @@ def test_the_loss_of_the_whole_model_is_that_of_fomoe_train(trained, name):
 
 @pytest.mark.parametrize("name", [case[0] for case in CASES if case[3] == "weights"])
 def test_weights_are_those_of_fomoe_train(trained, name):
-    """To the rounding of fp32 sums in another order, which a few steps of Adam enlarge; the training moves weights by a hundred times as much."""
+    """To the rounding of fp32 sums in another order, which a few steps of Adam enlarge; the training moves weights by a hundred times as much.
+    In int8, such a difference makes a value between two steps of the format go the other way. A step is 1/127 of the largest difference, and moves the
+    weight 0.7 · (1 + 0.9 + 0.81) = 1.9 times as far in three rounds with momentum, 1.5 % in all. It happens to few values, and twice to hardly any."""
     last = max((trained / f"{name}.ckpt").glob("round-*"))
     before = dict(twin.load_exported(trained / "weights").named_parameters())
+    coarse = next(case[2].get("payload_dtype") for case in CASES if case[0] == name) == "int8"
     for site in range(sites_of(name)):
         theirs = twin.read_safetensors(last / f"node-{site}.safetensors")
         saved = torch.load(trained / f"{name}.{site}.pt")
-        worst = moved = 0.0
+        errors, moved = [], 0.0
         for key, values in saved["weights"].items():
             if values.shape != theirs[key].shape:  # all experts, of which fomoe-train has only those of the site
                 held = saved["held"][int(key.split(".")[1])]
                 values = values[:, held] if key.endswith("router") else values[held]
-            worst = max(worst, (values - theirs[key]).abs().max().item())
+            errors.append((values - theirs[key]).abs().flatten())
             if values.shape == before[key].shape:
                 moved = max(moved, (values - before[key]).abs().max().item())
-        assert worst < 0.01 * moved, f"site {site}: {worst} of {moved}"
+        of_all = torch.cat(errors)
+        worst, beyond = of_all.max().item(), (of_all >= 0.01 * moved).sum().item()
+        assert beyond <= (of_all.numel() / 1_000 if coarse else 0), f"site {site}: {beyond} of {of_all.numel()} weights differ by 1 % of {moved}"
+        assert worst < 0.03 * moved, f"site {site}: {worst} of {moved}"

@@ -209,6 +209,8 @@ TEST_CASE("a store that is not used is named in a note, and one that is used is 
   CHECK(notes(scenario, "collective") == 0);
   scenario.strategy.collective = Collective::ring;
   CHECK(notes(scenario, "platform.store") == 1);
-  scenario.strategy.collective = Collective::direct;
+  scenario.strategy.collective = Collective::direct;  // its star
+  CHECK(notes(scenario, "does not use collective") == 0);
+  scenario.strategy.collective = Collective::recursive;
   CHECK(notes(scenario, "does not use collective") == 1);
 }
