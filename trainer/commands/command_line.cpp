@@ -38,12 +38,17 @@ void write_answer(const std::string& output, const std::string& text) {
     throw std::runtime_error("stdout: cannot be written");
 }
 
-void require_writable(const std::string& option, const std::string& path) {
+void require_folder(const std::string& option, const std::string& path) {
   if (path.empty() || path == "-") return;
   if (!std::filesystem::is_directory(std::filesystem::absolute(path).parent_path())) {
     throw UsageError("--" + option + ": got \"" + path +
                      "\"; expected a file in an existing folder; for example --" + option + " result.json");
   }
+}
+
+void require_writable(const std::string& option, const std::string& path) {
+  if (path.empty() || path == "-") return;
+  require_folder(option, path);
   const AtomicFile made(path);  // and removed
 }
 

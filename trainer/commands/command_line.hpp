@@ -17,9 +17,10 @@ std::optional<boost::program_options::variables_map> parse_command(
 /// content or all of the new one. Throws std::runtime_error if it cannot be written.
 void write_answer(const std::string& output, const std::string& text);
 
-/// Checks that the answer of --`option` can be written, before hours of work rather than after them. Does
-/// nothing if `path` is empty or "-". Throws UsageError if its folder does not exist, and std::runtime_error
-/// if no file can be made there.
+/// Checks that the file of --`option` is in an existing folder, before hours of work rather than after them.
+/// Does nothing if `path` is empty or "-". Throws UsageError.
+void require_folder(const std::string& option, const std::string& path);
+/// The same, and that a file can be made there. Throws std::runtime_error too.
 void require_writable(const std::string& option, const std::string& path);
 
 }  // namespace fomoe::trainer

@@ -132,7 +132,8 @@ void check_options(const Given& given) {
 }
 
 void check_files(const Given& given) {
-  for (const char* option : {"output", "log", "routing-counts"}) require_writable(option, given.text(option));
+  for (const char* option : {"output", "routing-counts"}) require_writable(option, given.text(option));
+  require_folder("log", given.text("log"));  // it may be a pipe
 }
 
 std::uint64_t seed_of(const std::string& text) {
