@@ -26,7 +26,7 @@ namespace fomoe::costmodel {
 struct Method;  // defined in costmodel/plan/method.hpp
 
 enum class PlacementKind { fixed, random, affinity };
-/// ring, direct, recursive: see costmodel/plan/collective_steps.hpp; hierarchical:
+/// ring, direct, recursive, chain: see costmodel/plan/collective_steps.hpp; hierarchical:
 /// costmodel/compose/composition.hpp; store: sites upload to the store of the platform, and download from it.
 enum class Collective { ring, direct, hierarchical, recursive, store, chain };
 enum class Granularity { flat, tensor };  // what one call of a collective sends: everything, or one tensor

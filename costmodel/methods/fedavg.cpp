@@ -9,8 +9,7 @@
 // sites pass S on to each other, the last one first, until the first site passes it to the server, and the
 // model goes back the same way (NCCL's reduce and broadcast). S is cut into a chunk for each of the M + 1
 // nodes, and the chunks follow each other, so that each direction has 2M − 1 steps over links, of a chunk
-// each. Other frameworks cut finer chunks: then a direction takes little more than the time of S (ring_model
-// = fluid).
+// each. NCCL cuts finer chunks: a direction then takes little more than the time of S (ring_model = fluid).
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "platforms/support/input_error.hpp"
