@@ -208,10 +208,10 @@ class Search {
   }
 
   /// Margins are nearly smooth, so that interpolation (Alefeld, Potra and Shi 1995, algorithm 748) takes
-  /// fewer evaluations than bisection. Works with logarithms. An impossible value has no margin to
-  /// interpolate: a small negative one leads to bisection.
+  /// fewer evaluations than bisection. Works with logarithms. An impossible value, which misses the target,
+  /// and a margin of 0, which reaches it, have no slope to follow: small margins lead to bisection there.
   double narrow_real(double bad, double reached) {
-    constexpr double kImpossible = -1e-9;
+    constexpr double kSmall = 1e-9, kLarge = 1e100;
     constexpr std::uintmax_t kMost = 64;
     const double log_bad = std::log(bad), log_reached = std::log(reached);
     // The ends have margins already, of their very values.
@@ -219,18 +219,16 @@ class Search {
       return log_value == log_bad ? bad : log_value == log_reached ? reached : std::exp(log_value);
     };
     const auto margin = [&](double log_value) {
-      const std::optional<double> found = precise_(value_at(log_value));
-      return found && std::isfinite(*found) ? *found : kImpossible;
+      const double found = precise_(value_at(log_value)).value_or(-kSmall);
+      return found == 0 ? kSmall : std::clamp(found, -kLarge, kLarge);
     };
     double low = std::min(log_bad, log_reached), high = std::max(log_bad, log_reached);
     const auto close = [](double a, double b) { return std::abs(b - a) <= std::log1p(kResolution); };
     if (!close(low, high)) {
       const double at_low = margin(low), at_high = margin(high);
-      if (at_low != 0 && at_high != 0) {
-        std::uintmax_t tries = kMost;
-        std::tie(low, high) =
-            boost::math::tools::toms748_solve(margin, low, high, at_low, at_high, close, tries);
-      }
+      std::uintmax_t tries = kMost;
+      std::tie(low, high) =
+          boost::math::tools::toms748_solve(margin, low, high, at_low, at_high, close, tries);
     }
     // One of the two ends reaches the target.
     const double nearer = value_at(reached < bad ? low : high), other = value_at(reached < bad ? high : low);

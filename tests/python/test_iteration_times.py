@@ -31,7 +31,9 @@ def test_the_program_predicts_what_the_table_says(row):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_states_the_errors_of_the_checks(kind):
-    sign = lambda value: f"{value:+.1f}".replace("-", "−")
+    def sign(value):
+        return f"{value:+.1f}".replace("-", "−")
+
     stated = []
     for column in ("first_ms", "predicted_ms"):
         errors = [100 * (float(row[column]) / float(row["measured_ms"]) - 1) for row in CHECKS if KINDS[kind](row["id"])]
