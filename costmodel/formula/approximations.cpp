@@ -67,6 +67,13 @@ bool drifts(const Resolved& resolved) {
   return updates_drift(unequal(resolved), resolved.updates_s(), resolved.times.round.duration_s);
 }
 
+bool regions_wait(const Resolved& resolved) {
+  const std::vector<Stage>& stages = resolved.plan.stages;
+  return resolved.links.limits.links_differ && std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
+           return stage.among == Among::region_then_regions;
+         });
+}
+
 bool represented(const Resolved& resolved) {
   if (resolved.own_pace) return true;
   return represents_sites(resolved.plan, resolved.links.limits.links_differ, unequal(resolved),
@@ -83,7 +90,7 @@ bool approximates(const Resolved& resolved) {
   return resolved.links.limits.leaves_out || resolved.plan.approximate ||
          steps_of_short_last_round(resolved.plan, resolved.counts.axes.local_steps) > 0 ||
          uneven_ports_differ(resolved.plan, resolved.links.sets.all) || drifts(resolved) ||
-         !represented(resolved);
+         regions_wait(resolved) || !represented(resolved);
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const Resolved& resolved) {
@@ -106,6 +113,10 @@ std::vector<std::string> approximations(const Scenario& scenario, const Resolved
         "the closed form takes steps and the updates after transfers from the site with the longest steps, "
         "but "
         "both differ between sites; simulate the scenario instead");
+  if (regions_wait(resolved))
+    notes.emplace_back(
+        "the closed form lets all regions wait for the slowest one before and after the exchange between "
+        "regions, and is a few per cent too long; simulate the scenario instead");
   if (uneven_ports_differ(summary, resolved.links.sets.all))
     notes.emplace_back(
         "the closed form takes the slower of uplinks and downlinks for all transfers, but "

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "costmodel/formula/links/region_links.hpp"
+
 namespace fomoe::costmodel {
 
 namespace {
@@ -10,6 +12,20 @@ namespace {
 int next_in_ring(const std::vector<int>& ring, int site) {
   const auto own = std::find(ring.begin(), ring.end(), site);
   return own + 1 == ring.end() ? ring.front() : *(own + 1);
+}
+
+/// Adds the bytes that a site sends in a stage inside regions or between them.
+void add_of_groups(const StagePart& part, int site, double bytes, std::vector<double>& to) {
+  for (const SiteGroup& group : *part.groups) {
+    const std::vector<int>& sites = group.sites;
+    if (std::find(sites.begin(), sites.end(), site) == sites.end()) continue;
+    if (part.stage.between == Between::ring) {
+      to[static_cast<std::size_t>(next_in_ring(sites, site))] += bytes;
+      continue;
+    }
+    for (const int other : sites)
+      if (other != site) to[static_cast<std::size_t>(other)] += bytes / static_cast<double>(sites.size() - 1);
+  }
 }
 
 }  // namespace
@@ -46,6 +62,11 @@ std::vector<double> sent_to(const Resolved& resolved, int site, double bytes) {
     if (weight <= 0 || stage.part_of_previous) continue;
     all += weight;
     if (store) continue;  // it is no site
+    if (stage.among != Among::all_sites && resolved.links.sets.regions != nullptr) {
+      for (const StagePart& part : parts_of(stage, resolved.links.sets))
+        add_of_groups(part, site, stage.times_per_round * part.stage.bytes, to);
+      continue;
+    }
     const bool star = resolved.own_pace || stage.between == Between::first_site;
     if (stage.between == Between::ring && resolved.links.sets.ring_order.size() == sites) {
       to[static_cast<std::size_t>(next_in_ring(resolved.links.sets.ring_order, site))] += weight;

@@ -68,7 +68,7 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
     summary.sent.expert_sync += factor * fixed.expert_elements;
     Stage stage = averaging_stage(members, with, bytes * (fixed.dense_elements + fixed.expert_elements));
     stage.times_per_round = share;
-    if (!everywhere) stage.between = Between::any;  // the links inside a region are not told apart
+    if (!everywhere) stage.among = Among::region;
     summary.add(stage);
   };
   add(global, axes.sites, axes.bytes_per_element, true);

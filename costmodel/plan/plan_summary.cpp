@@ -33,6 +33,7 @@ void compose(PlanSummary& summary, const Axes& axes, const Fixed& fixed) {
   Stage& sums = summary.stages[0];
   sums.latency_hops += 3.0 * any;
   sums.between = Between::any;
+  sums.among = Among::all_sites;
   sums.bytes += bytes * others;
   sums.pair_bytes += bytes * any;
   summary.sent.dense += bytes * others * sums.times_per_round;
@@ -86,7 +87,12 @@ Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes) {
   stage.latency_hops = averaging_hops(fixed, axes.sites);
   stage.bytes = averaging_factor(fixed, axes.sites) * bytes;
   stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes;
-  stage.between = averaging_between(fixed);
+  if (fixed.collective == Collective::ring) stage.between = Between::ring;
+  if (fixed.collective == Collective::direct) stage.between = Between::pairs;
+  if (fixed.collective == Collective::hierarchical && !fixed.sparse_payloads) {
+    stage.between = Between::ring;
+    stage.among = Among::region_then_regions;
+  }
   return stage;
 }
 

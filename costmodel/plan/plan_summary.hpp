@@ -110,6 +110,13 @@ enum class Between {
   store,       // each site and the store; the stage has objects
 };
 
+/// Which of the sites exchange the bytes of a stage with each other, if they form regions.
+enum class Among {
+  all_sites,
+  region,               // those of each region, all regions at the same time
+  region_then_regions,  // a hierarchical all-reduce: inside each region, and between regions
+};
+
 /// Objects of a store, of equal size (costmodel/plan/plan.hpp): each site uploads `count` of them, and each
 /// of them, or its result, has `sites` contributors.
 struct StoreObjects {
@@ -138,6 +145,7 @@ struct Stage {
   /// end, also if this one has not ended.
   double hidden_hops = 0;
   Between between = Between::any;
+  Among among = Among::all_sites;
   bool star = false;       // all bytes pass through the first site: it receives, then it sends
   double out_share = 0.5;  // share of the bytes that the first site of a star sends
   /// A part of the stage before, with the computation that hides this part. It adds no communication: of the
@@ -244,12 +252,6 @@ inline double bytes_per_parameter(const Axes& axes, const Fixed& fixed) {
 /// Mean bytes of an element of the values that sites average with an outer optimiser.
 inline double averaged_bytes_per_element(const Axes& axes, const Fixed& fixed, OuterOptimizer optimizer) {
   return outer_steps_of(optimizer) > 0 ? axes.bytes_per_element : bytes_per_parameter(axes, fixed);
-}
-
-/// The links that averaging among all sites uses.
-inline Between averaging_between(const Fixed& fixed) {
-  if (fixed.collective == Collective::ring) return Between::ring;
-  return fixed.collective == Collective::direct ? Between::pairs : Between::any;
 }
 
 /// Adds the techniques that combine with every method's formula (here secure aggregation) to its summary.

@@ -7,6 +7,7 @@
 
 #include "costmodel/compute/compute_times.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/links/region_links.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
@@ -139,6 +140,24 @@ std::string store_text(const costmodel::Stage& stage) {
   return text;
 }
 
+/// "1.2 s among a, b + 3.4 s among a, c"
+std::string parts_text(const Scenario& scenario, const costmodel::Stage& stage,
+                       const costmodel::LinkSets& sets) {
+  std::string text;
+  for (const costmodel::StagePart& part : parts_of(stage, sets)) {
+    const costmodel::SiteGroup& longest = *std::max_element(
+        part.groups->begin(), part.groups->end(), [&](const auto& a, const auto& b) {
+          return costmodel::stage_s(part.stage, a.links) < costmodel::stage_s(part.stage, b.links);
+        });
+    std::string names;
+    for (const int site : longest.sites)
+      names += (names.empty() ? "" : ", ") + scenario.platform.sites[static_cast<std::size_t>(site)].name;
+    text += fmt::format("{}{} among {}", text.empty() ? "" : " + ",
+                        seconds(costmodel::stage_s(part.stage, longest.links)), names);
+  }
+  return text;
+}
+
 std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& resolved) {
   std::string text;
   const auto rate = [](double bytes_per_s) {
@@ -162,6 +181,10 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
                    "latencies to the store and back + uploads ÷ uplink + downloads ÷ downlink, at the site "
                    "where they take longest together",
                    store_text(stage), seconds(costmodel::stage_s(stage, resolved.links.sets))});
+    else if (stage.among != costmodel::Among::all_sites && resolved.links.sets.regions != nullptr)
+      text += text_of({name + times, "Σ over its parts, each over the group of sites where it takes longest",
+                       parts_text(scenario, stage, resolved.links.sets),
+                       seconds(costmodel::stage_s(stage, resolved.links.sets))});
     else if (by_ports && resolved.links.sets.sites != nullptr)
       text += text_of({name + times, "steps · time until every port and path has passed on its flows",
                        fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,

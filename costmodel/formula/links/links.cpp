@@ -5,8 +5,11 @@
 #include <numeric>
 
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/formula/links/region_links.hpp"
 #include "costmodel/formula/links/shared_port.hpp"
+#include "costmodel/plan/regions.hpp"
 #include "costmodel/plan/ring_order.hpp"
+#include "platforms/choose_sites.hpp"
 #include "costmodel/value/cost.hpp"
 #include "platforms/each_path.hpp"
 
@@ -162,6 +165,60 @@ Links slowest_of(const Platform& platform, const NetworkModel& network) {
   return all;
 }
 
+void add_ring(LinkSets& sets, const Platform& platform, const NetworkModel& network,
+              const std::vector<int>& ring) {
+  for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+    add(sets.ring, between(platform, network, ring[i], ring[(i + 1) % ring.size()]));
+}
+
+/// Adds the links of sites that differ.
+void add_differing(LinkSets& sets, Platform platform, const NetworkModel& network,
+                   const std::vector<int>& ring) {
+  add_ring(sets, platform, network, ring);
+  if (sets.windows != nullptr) {
+    platforms::each_path(platform, [&](int from, int to, const platforms::Path& /*path*/) {
+      add(sets.pairs, between(platform, network, from, to));
+      if (from == 0 || to == 0) add(sets.first_site, between(platform, network, from, to));
+    });
+  }
+  sets.sites = std::make_shared<const Platform>(std::move(platform));
+}
+
+/// The links inside the regions of the scenario, and between them; null if it has none.
+std::shared_ptr<const RegionLinks> region_links(const Scenario& scenario, const Platform& platform,
+                                                RingOrders& orders, const LinkSets& all) {
+  const int regions = scenario.strategy.regions, sites = platform.size();
+  if (regions < 2 || sites % regions != 0 || sites == regions) return nullptr;
+  std::vector<std::vector<NodeId>> members(static_cast<std::size_t>(regions));
+  const std::vector<int> region_of = regions_of_sites(scenario.platform, regions);
+  for (int site = 0; site < sites; ++site)
+    members[static_cast<std::size_t>(region_of[static_cast<std::size_t>(site)])].push_back(site);
+  const auto links_among = [&](const std::vector<NodeId>& nodes) {
+    LinkSets sets;
+    sets.payload_s_per_byte = all.payload_s_per_byte;
+    sets.windows = all.windows;
+    Platform chosen = platforms::chosen_sites(platform, nodes);
+    sets.all = slowest_of(chosen, scenario.network);
+    sets.ring_order.resize(nodes.size());
+    std::iota(sets.ring_order.begin(), sets.ring_order.end(), 0);
+    const std::vector<int> ring = sets.ring_order;
+    add_differing(sets, std::move(chosen), scenario.network, ring);
+    return SiteGroup{nodes, std::move(sets)};
+  };
+  RegionLinks links;
+  for (const std::vector<NodeId>& region : members) {
+    std::vector<NodeId> ring = region;
+    orders.apply(ring);
+    links.regions.push_back(links_among(ring));
+  }
+  for (std::size_t rank = 0; rank < members.front().size(); ++rank) {
+    std::vector<NodeId> same_rank;
+    for (const std::vector<NodeId>& region : members) same_rank.push_back(region[rank]);
+    links.ranks.push_back(links_among(same_rank));
+  }
+  return std::make_shared<const RegionLinks>(std::move(links));
+}
+
 }  // namespace
 
 LinkSets link_sets(const Scenario& scenario) {
@@ -179,18 +236,15 @@ LinkSets link_sets(const Scenario& scenario) {
     return sets;
   std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));
   std::iota(ring.begin(), ring.end(), 0);
-  RingOrders(scenario).apply(ring);
-  for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
-    add(sets.ring, between(platform, network, ring[i], ring[(i + 1) % ring.size()]));
+  RingOrders orders(scenario);
+  orders.apply(ring);
   sets.ring_order = ring;
-  if (!platforms::links_differ(scenario.platform) && !shared) return sets;
-  if (sets.windows != nullptr) {
-    platforms::each_path(platform, [&](int from, int to, const platforms::Path& /*path*/) {
-      add(sets.pairs, between(platform, network, from, to));
-      if (from == 0 || to == 0) add(sets.first_site, between(platform, network, from, to));
-    });
+  sets.regions = region_links(scenario, platform, orders, sets);
+  if (!platforms::links_differ(scenario.platform) && !shared) {
+    add_ring(sets, platform, network, ring);
+    return sets;
   }
-  sets.sites = std::make_shared<const Platform>(std::move(platform));
+  add_differing(sets, std::move(platform), network, ring);
   return sets;
 }
 
@@ -287,13 +341,25 @@ double over_own_links_s(const Stage& stage, const LinkSets& sets) {
              : star_s(*sets.sites, stage.out_share * bytes, (1 - stage.out_share) * bytes);
 }
 
-}  // namespace
-
-double sending_s(const Stage& stage, const LinkSets& sets) {
+double among_sites_s(const Stage& stage, const LinkSets& sets) {
   const double seconds = over_own_links_s(stage, sets);
   if (sets.sites == nullptr || sets.sites->shared_links.empty() || stage.between == Between::any)
     return seconds;
   return std::max(seconds, over_shared_s(stage, sets));
+}
+
+}  // namespace
+
+double sending_s(const Stage& stage, const LinkSets& sets) {
+  if (stage.among == Among::all_sites || sets.regions == nullptr) return among_sites_s(stage, sets);
+  double sum_s = 0;
+  for (const StagePart& part : parts_of(stage, sets)) {
+    double longest_s = 0;
+    for (const LinkSets* links : part.links)
+      longest_s = std::max(longest_s, among_sites_s(part.stage, *links));
+    sum_s += longest_s;
+  }
+  return sum_s;
 }
 
 }  // namespace fomoe::costmodel

@@ -25,6 +25,8 @@ struct Links {
   [[nodiscard]] double port_bytes_per_s() const { return std::min(uplink_bytes_per_s, downlink_bytes_per_s); }
 };
 
+struct RegionLinks;
+
 /// The links of a platform, as the closed form uses them. If sites are equal, only `all` is used.
 struct LinkSets {
   Links all;                             // the slowest ports and path and the longest latency of the platform
@@ -34,7 +36,8 @@ struct LinkSets {
   std::shared_ptr<const NetworkModel> windows;
   std::shared_ptr<const platforms::Platform> sites;  // with payload rates
   std::shared_ptr<const StoreLinks> store;           // with payload rates; null: the platform has none
-  std::vector<int> ring_order;    // if several paths share links, or egress has a price by destination
+  std::shared_ptr<const RegionLinks> regions;        // null: no regions, or they are all alike
+  std::vector<int> ring_order;    // if sites differ, paths share links, or egress has a price by destination
   double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
   /// Direct exchanges that were computed over these sites: rows of a sweep repeat them.
   struct Exchange {
@@ -68,7 +71,7 @@ double direct_exchange_s(const platforms::Platform& platform, double steps, doub
 /// Duration of a star: the first site sends `out_bytes` to each other one, which sends `back_bytes` back.
 double star_s(const platforms::Platform& platform, double out_bytes, double back_bytes);
 
-/// Duration of a stage without the preparation of payloads. Each hop of a ring carries the same bytes in each
+/// Duration of a stage without the preparation of payloads, part by part (region_links.hpp). Each hop of a ring carries the same bytes in each
 /// of its steps, so the slowest hop decides.
 double sending_s(const Stage& stage, const LinkSets& sets);
 

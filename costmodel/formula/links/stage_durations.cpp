@@ -5,6 +5,7 @@
 #include <map>
 
 #include "costmodel/formula/links/connection_window.hpp"
+#include "costmodel/formula/links/region_links.hpp"
 
 namespace fomoe::costmodel {
 
@@ -43,50 +44,63 @@ class Windows {
 
   /// The stage once more, after a pause of its connections.
   StageDuration next(const Stage& stage, double pause_s) {
-    std::vector<Way>& ways = ways_of(stage.between);
-    const bool ring = stage.between == Between::ring && links_.sites != nullptr;
-    const double before_s = stage_s(stage, links_);
+    StageDuration sum;
+    for (const StagePart& part : parts_of(stage, links_)) {
+      StageDuration longest;
+      for (const LinkSets* links : part.links) {
+        const StageDuration now = next(part.stage, *links, pause_s);
+        if (now.seconds > longest.seconds) longest = now;
+      }
+      sum.seconds += longest.seconds;
+      sum.windows_s += longest.windows_s;
+    }
+    return sum;
+  }
+
+ private:
+  StageDuration next(const Stage& stage, const LinkSets& links, double pause_s) {
+    const bool ring = stage.between == Between::ring && links.sites != nullptr;
+    const double before_s = stage_s(stage, links);
     StageDuration longest{before_s, 0};
-    for (Way& way : ways) {
+    for (Way& way : ways_of(stage.between, links)) {
       way.window.pause(pause_s);
       const double added = added_s(stage, way, way.links.connections);
       const double seconds =
-          ring ? stage_s(stage, way.links) + preparation_s(stage, links_.payload_s_per_byte) : before_s;
+          ring ? stage_s(stage, way.links) + preparation_s(stage, links.payload_s_per_byte) : before_s;
       if (seconds + added > longest.seconds) longest = {seconds + added, added};
     }
     return longest;
   }
 
- private:
-  std::vector<Way>& ways_of(Between between) {
-    std::vector<Way>& ways = ways_[between];
+  std::vector<Way>& ways_of(Between between, const LinkSets& sets) {
+    std::vector<Way>& ways = ways_[{&sets, between}];
     if (!ways.empty()) return ways;
     const auto add = [&](const Links& links) {
       // Without latency there is no limit.
       const double most =
           links.round_trip_s > 0 ? links.cap_bytes_per_s * links.round_trip_s : platforms::kUnlimited;
       ways.push_back(
-          {links, ConnectionWindow(*links_.windows, links.round_trip_s, most / links.connections)});
+          {links, ConnectionWindow(*sets.windows, links.round_trip_s, most / links.connections)});
     };
-    if (between == Between::store && links_.store != nullptr) {
-      for (const StoreLinks::Site& site : links_.store->sites)
+    if (between == Between::store && sets.store != nullptr) {
+      for (const StoreLinks::Site& site : sets.store->sites)
         add({site.up_bytes_per_s, site.down_bytes_per_s, platforms::kUnlimited, site.up_latency_s,
              site.up_latency_s + site.down_latency_s, platforms::kUnlimited});
       return ways;
     }
-    if (links_.sites == nullptr || between == Between::any) {
-      add(links_.all);
+    if (sets.sites == nullptr || between == Between::any) {
+      add(sets.all);
       return ways;
     }
-    for (const Links& links : between == Between::ring    ? links_.ring
-                              : between == Between::pairs ? links_.pairs
-                                                          : links_.first_site)
+    for (const Links& links : between == Between::ring    ? sets.ring
+                              : between == Between::pairs ? sets.pairs
+                                                          : sets.first_site)
       add(links);
     return ways;
   }
 
   const LinkSets& links_;
-  std::map<Between, std::vector<Way>> ways_;
+  std::map<std::pair<const LinkSets*, Between>, std::vector<Way>> ways_;
 };
 
 }  // namespace
@@ -102,14 +116,14 @@ std::vector<StageDuration> stage_durations(const PlanSummary& summary, const Lin
   const double rounds = std::min(kRounds, std::max(1.0, summary.rounds));
   for (double round = 0; round < rounds; ++round) {
     // The last of these rounds stands for all later ones.
-    std::map<Between, bool> used;
+    std::map<std::pair<Among, Between>, bool> used;
     for (std::size_t i = 0; i < mean.size(); ++i) {
       const Stage& stage = summary.stages[i];
       if (stage.times_per_round == 0) continue;
       const double times = std::max(1.0, stage.times_per_round * summary.rounds);
       const double share = std::clamp(times - round, 0.0, round + 1 < rounds ? 1.0 : times) / times;
       double pause_s = 0;
-      if (!std::exchange(used[stage.between], true)) {
+      if (!std::exchange(used[{stage.among, stage.between}], true)) {
         pause_s = compute_s / stage.times_per_round;
         const bool hidden = stage.hidden_steps > 0 || stage.hidden_backwards > 0;
         if (hidden) pause_s = std::max(0.0, pause_s - stage_s(stage, links));
