@@ -69,9 +69,9 @@ bool drifts(const Resolved& resolved) {
 
 bool regions_wait(const Resolved& resolved) {
   const std::vector<Stage>& stages = resolved.plan.stages;
-  return resolved.links.limits.links_differ && std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
-           return stage.among == Among::region_then_regions;
-         });
+  return resolved.links.limits.links_differ &&
+         std::any_of(stages.begin(), stages.end(),
+                     [](const Stage& stage) { return stage.among == Among::region_then_regions; });
 }
 
 bool represented(const Resolved& resolved) {

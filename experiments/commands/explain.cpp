@@ -145,8 +145,8 @@ std::string parts_text(const Scenario& scenario, const costmodel::Stage& stage,
                        const costmodel::LinkSets& sets) {
   std::string text;
   for (const costmodel::StagePart& part : parts_of(stage, sets)) {
-    const costmodel::SiteGroup& longest = *std::max_element(
-        part.groups->begin(), part.groups->end(), [&](const auto& a, const auto& b) {
+    const costmodel::SiteGroup& longest =
+        *std::max_element(part.groups->begin(), part.groups->end(), [&](const auto& a, const auto& b) {
           return costmodel::stage_s(part.stage, a.links) < costmodel::stage_s(part.stage, b.links);
         });
     std::string names;

@@ -9,8 +9,8 @@
 #include "costmodel/formula/links/shared_port.hpp"
 #include "costmodel/plan/regions.hpp"
 #include "costmodel/plan/ring_order.hpp"
-#include "platforms/choose_sites.hpp"
 #include "costmodel/value/cost.hpp"
+#include "platforms/choose_sites.hpp"
 #include "platforms/each_path.hpp"
 
 namespace fomoe::costmodel {

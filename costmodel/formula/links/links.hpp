@@ -71,8 +71,8 @@ double direct_exchange_s(const platforms::Platform& platform, double steps, doub
 /// Duration of a star: the first site sends `out_bytes` to each other one, which sends `back_bytes` back.
 double star_s(const platforms::Platform& platform, double out_bytes, double back_bytes);
 
-/// Duration of a stage without the preparation of payloads, part by part (region_links.hpp). Each hop of a ring carries the same bytes in each
-/// of its steps, so the slowest hop decides.
+/// Duration of a stage without the preparation of payloads, part by part (region_links.hpp). Each hop of a
+/// ring carries the same bytes in each of its steps, so the slowest hop decides.
 double sending_s(const Stage& stage, const LinkSets& sets);
 
 /// Duration of a stage.

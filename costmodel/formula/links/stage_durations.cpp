@@ -79,8 +79,7 @@ class Windows {
       // Without latency there is no limit.
       const double most =
           links.round_trip_s > 0 ? links.cap_bytes_per_s * links.round_trip_s : platforms::kUnlimited;
-      ways.push_back(
-          {links, ConnectionWindow(*sets.windows, links.round_trip_s, most / links.connections)});
+      ways.push_back({links, ConnectionWindow(*sets.windows, links.round_trip_s, most / links.connections)});
     };
     if (between == Between::store && sets.store != nullptr) {
       for (const StoreLinks::Site& site : sets.store->sites)

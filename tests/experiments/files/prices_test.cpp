@@ -159,6 +159,25 @@ TEST_CASE("the example price file is read, marked as assumed, and prices the eig
   CHECK(report["scenario"]["prices"]["sites"].size() == 8);
 }
 
+TEST_CASE("the price file of AWS: each region's price to other regions and to the internet") {
+  // Skyplane's table of AWS's prices: us-east-1 to us-east-2 0.01, us-east-2 to eu-central-1 0.02, and
+  // eu-central-1 to the internet 0.09; sa-east-1 to any region 0.138. A ring of the given order.
+  const auto egress_per_gb = [](const std::string& sites) {
+    const json report = answer(
+        "fomoe simulate tests/ideal/two-sites.toml --engine closed-form --set workload.tokens=1e6 "
+        "--set platform.file=../../platforms/cloud-regions.toml --unset platform.sites "
+        "--unset platform.bandwidth --unset platform.latency --set platform.use_sites=" +
+        sites + " --set prices.file=../../experiments/data/prices-aws-2026-06.toml --output -");
+    double bytes = 0;
+    for (const json& site : report["sites"]) bytes += site["bytes_sent"].get<double>();
+    return report["cost"]["egress_cost"].get<double>() / bytes * 1e9;
+  };
+  CHECK(close(egress_per_gb("aws:us-east-1,aws:us-east-2"), 0.01));
+  CHECK(close(egress_per_gb("aws:us-east-2,aws:eu-central-1"), 0.02));
+  CHECK(close(egress_per_gb("aws:us-east-1,aws:sa-east-1"), (0.02 + 0.138) / 2));
+  CHECK(close(egress_per_gb("aws:ap-southeast-2,aws:ap-south-1"), (0.098 + 0.086) / 2));
+}
+
 TEST_CASE(
     "simulate: prices of the scenario appear in text, CSV and JSON, and an override displaces the file") {
   const std::string base =
