@@ -18,6 +18,7 @@ inline costmodel::Scenario differing_scenario(const std::string& method, int sit
     costmodel::SiteCompute own;
     own.gpus.count = 1 + draws.below(8);
     own.gpus.gpu_memory_bytes = 1e9 * draws.between(100, 200);
+    own.gpus.memory_bytes_per_s = 1e9 * draws.between(1, 10);  // outer steps of up to a second
     own.gpus.micro_batch_sequences = 1 + draws.below(4);
     own.peak_flops = 1e12 * draws.between(1, 4);
     own.compute = costmodel::AssumedDevice{own.peak_flops, draws.between(0.2, 0.6), 0};

@@ -56,7 +56,8 @@ void state_profile(const Scenario& scenario, const ProfiledCompute& compute, con
   } else if (timed == 0) {
     provenance.push_back(
         {"micro-batch", Origin::assumed,
-         "not known, because the log does not state it; give compute.micro_batch_sequences"});
+         "not known, because the log or its import by an earlier version does not state it; import the log "
+         "again, or give compute.micro_batch_sequences"});
   }
   if (together && gpus.count != profile.origin->gpus) {
     provenance.push_back({"communication inside a site", Origin::assumed,

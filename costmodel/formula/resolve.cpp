@@ -56,14 +56,20 @@ SiteSeconds seconds_of(const Scenario& scenario, int site, const SiteCounts& sit
 ResolvedTimes times_of(const Scenario& scenario, const Counts& counts, const PlanSummary& plan,
                        const ResolvedLinks& links) {
   ResolvedTimes times;
+  std::vector<SiteComputation> of_sites;
+  double longest_s = 0;
   for (std::size_t i = 0; i < counts.sites.size(); ++i) {
     SiteSeconds& site = times.sites.emplace_back();
     if (counts.sites[i].share_of_training == 0) continue;
     site = seconds_of(scenario, static_cast<int>(i), counts.sites[i]);
     site.round_compute_s = round_compute_s(plan, site.mean, site.outer_step_s);
-    if (site.many.step_s() > times.slowest_step().step_s()) times.slowest = i;
+    of_sites.push_back({round_steps_s(plan, site.many), site.outer_step_s});
+    const double compute_s = round_compute_s(plan, site.many, site.outer_step_s);
+    if (compute_s <= longest_s) continue;
+    longest_s = compute_s;
+    times.slowest = i;
   }
-  times.round = round_times(plan, links.sets, times.slowest_step(), times.sites[times.slowest].outer_step_s);
+  times.round = round_times(plan, links.sets, times.slowest_step(), between_transfers_s(plan, of_sites));
   return times;
 }
 

@@ -39,7 +39,8 @@ struct SiteSeconds {
 
 struct ResolvedTimes {
   std::vector<SiteSeconds> sites;  // as in Counts
-  std::size_t slowest = 0;         // index of the site whose steps take longest
+  std::size_t slowest =
+      0;  // index of the site that computes longest in a round: steps, and what follows them
   RoundTimes round;
   [[nodiscard]] const StepSeconds& slowest_step() const { return sites[slowest].many; }
 };

@@ -14,10 +14,27 @@ double exposed_s(const Stage& stage, double late_s, const StepSeconds& step) {
   return terms * first_s - apart_s * terms * (terms - 1.0) / 2.0;
 }
 
+double between_transfers_s(const PlanSummary& summary, const std::vector<SiteComputation>& sites) {
+  const double updates = summary.outer_steps_per_round * summary.rounds;
+  const bool hidden = std::any_of(summary.stages.begin(), summary.stages.end(),
+                                  [](const Stage& stage) { return stage.hidden_steps > 0; });
+  double steps_s = 0, update_s = 0, both_s = 0, mean_s = 0;
+  for (const SiteComputation& site : sites) {
+    steps_s = std::max(steps_s, site.steps_s);
+    update_s = std::max(update_s, site.outer_step_s);
+    both_s = std::max(both_s, site.steps_s + site.outer_step_s);
+    mean_s = std::max(mean_s, site.steps_s + summary.outer_steps_per_round * site.outer_step_s);
+  }
+  const bool one_site_is_slowest = both_s == steps_s + update_s;
+  if (one_site_is_slowest || updates < 1) return mean_s;
+  if (hidden) return mean_s;  // sites do not wait for each other after an update
+  return ((summary.rounds - (updates - 1)) * steps_s + (updates - 1) * both_s + update_s) / summary.rounds;
+}
+
 RoundTimes round_times(const PlanSummary& summary, const LinkSets& links, const StepSeconds& step,
-                       double outer_step_s) {
+                       double slowest_compute_s) {
   RoundTimes times;
-  times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);
+  times.slowest_compute_s = slowest_compute_s;
   times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;
   const double none = 0;
   times.stages = stage_durations(summary, links, times.slowest_compute_s);

@@ -144,10 +144,6 @@ std::vector<Provenance> step_provenance(const StepProfile& profile, const StepEs
                           " GPUs has an equal share of the step's sequences; the time includes the "
                           "communication among them"});
   }
-  if (!origin.file.empty() && !profile.points.empty() && !profile.points.front().sequences_per_gpu) {
-    stated.push_back({"micro-batch", Origin::assumed,
-                      "a GPU's share of the batch, as earlier versions assumed; import the log again"});
-  }
   if (recomputes(profile)) {
     stated.push_back({"recomputation", how,
                       "the timed steps include " + std::string(to_string(origin.recomputation)) +

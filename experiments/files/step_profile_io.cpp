@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/json/json_object.hpp"
@@ -143,6 +144,15 @@ costmodel::ProfilePoint read_point(const std::string& path, const std::string& w
 
 namespace {
 
+/// Imports of the first schema wrote a GPU's share of the batch as its micro-batch, whatever the log said.
+void forget_assumed_micro_batches(costmodel::StepProfile& profile) {
+  if (!profile.origin || profile.origin->file.empty()) return;
+  for (costmodel::ProfilePoint& point : profile.points) {
+    if (point.sequences_per_gpu) continue;
+    point.sequences_per_gpu = static_cast<double>(std::exchange(point.micro_batch_sequences, 0));
+  }
+}
+
 costmodel::StepProfile profile_of(const std::string& path, const Json& json) {
   const JsonObject reader(path, kProfile, "", json, profile_keys());
   costmodel::StepProfile profile;
@@ -163,6 +173,7 @@ costmodel::StepProfile profile_of(const std::string& path, const Json& json) {
   for (const Json& point : reader.filled_array("points")) {
     profile.points.push_back(read_point(path, fmt::format("points[{}]", profile.points.size()), point));
   }
+  forget_assumed_micro_batches(profile);
   return profile;
 }
 

@@ -137,7 +137,7 @@ TEST_CASE("profiles of the first version are read, and others written with the s
   CHECK(scenario::parse_step_profile(first, "p.json").points[0].timed_sequences() == 2);
 }
 
-TEST_CASE("a profile that an earlier version imported says what it assumed, and can be corrected") {
+TEST_CASE("the micro-batch that an earlier version assumed is not taken for the log's, and can be given") {
   const Folder folder;
   auto profile = profile_of_log(accumulating(), "torchtitan", "");
   profile.points[0].micro_batch_sequences = 16;  // a GPU's share of the batch
@@ -148,6 +148,12 @@ TEST_CASE("a profile that an earlier version imported says what it assumed, and 
     REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
     return ran.out;
   };
-  CHECK(said("").find("as earlier versions assumed; import the log again") != std::string::npos);
-  CHECK(said("--set compute.micro_batch_sequences=2").find("the log has 16") != std::string::npos);
+  CHECK(said("").find("its import by an earlier version does not state it; import the log again") !=
+        std::string::npos);
+  // Activations of 16 sequences would not fit, where the run of the log had 2.
+  CHECK(nlohmann::json::parse(said(""))["memory"]["activations_bytes"] == 0);
+  const std::string given = said("--set compute.micro_batch_sequences=2");
+  CHECK(given.find("2 sequences, from compute.micro_batch_sequences; the log does not state it") !=
+        std::string::npos);
+  CHECK(nlohmann::json::parse(given)["memory"]["activations_bytes"] > 0);
 }

@@ -57,6 +57,27 @@ TEST_CASE("the simulated compute time of each site is that of its own GPUs and i
   CHECK(simulated.efficiency.has_value() == formula.efficiency.has_value());
 }
 
+TEST_CASE("the site that computes longest decides the round, also if its steps are not the longest") {
+  // The second site's steps are a little shorter, as in a batch balanced over GPUs, and its outer step is
+  // not.
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  for (const bool second : {false, true}) {
+    costmodel::SiteCompute own;
+    own.compute = costmodel::GivenStepTime{second ? 4.9999 : 5.0};
+    own.gpus.memory_bytes_per_s = second ? 1e8 : 1e12;
+    scenario.site_compute.push_back(own);
+  }
+  const costmodel::RunReport simulated =
+      sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
+  const costmodel::RunReport formula = costmodel::closed_form(scenario);
+  CHECK(formula.wall_clock_s == doctest::Approx(simulated.wall_clock_s).epsilon(1e-9));
+  for (std::size_t site = 0; site < 2; ++site) {
+    CHECK(simulated.sites[site].compute_s == doctest::Approx(formula.sites[site].compute_s).epsilon(1e-9));
+    CHECK(formula.sites[site].idle_s >= 0);
+  }
+  CHECK(formula.sites[1].compute_s > formula.sites[0].compute_s + 0.01);
+}
+
 TEST_CASE("asynchronous sites that drift against each other: the default executes what is cheap") {
   Scenario scenario = tests::ideal_scenario("async_diloco", 3);
   scenario.workload.tokens = 640LL * 3 * 10;  // 128 rounds
