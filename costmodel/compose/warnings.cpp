@@ -23,6 +23,17 @@ std::string tight_memory(const Counts& counts) {
   return text.str();
 }
 
+/// A log that does not say how many sequences a GPU had in memory at a time.
+std::string unknown_micro_batch(const ProfiledCompute& compute) {
+  const StepProfile& profile = compute.profile;
+  if (compute.micro_batch_sequences > 0 || !profile.origin || profile.origin->file.empty()) return {};
+  return "memory is counted without activations, and a GPU may need more than is said, because " +
+         profile.source +
+         " does not state the micro-batch of its log; import the log again if an earlier version did, or "
+         "give "
+         "compute.micro_batch_sequences";
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_about(const Scenario& scenario) {
@@ -30,7 +41,8 @@ std::vector<std::string> warnings_about(const Scenario& scenario) {
   const auto add_profile = [&](const ComputeSpec& compute) {
     const auto* profiled = std::get_if<ProfiledCompute>(&compute);
     if (profiled == nullptr) return;
-    for (const std::string& text : {superseded_text(profiled->profile), disturbed_text(profiled->profile)}) {
+    for (const std::string& text : {superseded_text(profiled->profile), disturbed_text(profiled->profile),
+                                    unknown_micro_batch(*profiled)}) {
       if (!text.empty() && std::find(warnings.begin(), warnings.end(), text) == warnings.end())
         warnings.push_back(text);
     }

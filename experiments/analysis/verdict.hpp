@@ -1,5 +1,6 @@
 // Summarises a table of compared variants in a few sentences.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,13 @@ struct Case {
   std::string name;  // the method and the settings that distinguish the case
   int expert_overlap = 0;
   bool ring = true;
-  costmodel::RunReport report;
-  /// Optimiser steps between two synchronisations in the executed plan.
+  std::int64_t local_steps = 1;  // K of the scenario
+  costmodel::RunReport report = {};
+  /// Optimiser steps between two synchronisations in the executed plan. The last round may have fewer.
   [[nodiscard]] std::int64_t steps_per_round() const {
-    return (report.optimizer_steps + report.round.count - 1) / report.round.count;
+    const auto rounds_of = [&](std::int64_t steps) { return (report.optimizer_steps + steps - 1) / steps; };
+    return rounds_of(local_steps) == report.round.count ? std::min(local_steps, report.optimizer_steps)
+                                                        : rounds_of(report.round.count);
   }
 };
 

@@ -160,7 +160,7 @@ void run_compare(const Arguments& arguments) {
     cases.push_back({short_name(scenarios.back(), words(text)),
                      costmodel::effective_overlap(scenarios.back()),
                      scenarios.back().strategy.collective == costmodel::Collective::ring,
-                     {}});
+                     scenarios.back().strategy.local_steps});
   }
   std::vector<std::string> broken;  // by case: the first limit that it breaks
   for (std::size_t i = 0; i < cases.size(); ++i) {

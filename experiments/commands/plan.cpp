@@ -195,6 +195,9 @@ void run_plan(const Arguments& arguments) {
   }
   if (by_default && screened.in_range == 0) {
     // They cover no candidate but data-parallel training: the plan does without them.
+    answering.why_not_published =
+        ", and published runs, which plan asks then, cover no configuration" +
+        (own.quality_reason.empty() ? "" : "; the unchanged scenario has " + own.quality_reason);
     base.quality.reset();
     question.overrides.pop_back();
     own.scenario.quality.reset();

@@ -191,10 +191,16 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   const Found& found = solution.found;
   const std::string metric = target_amount(target, target.metric(*solution.at), scenario);
   if (found.kind == Found::Kind::none) {
-    std::string text = fmt::format(
-        "no value reaches the target: the closest value tried is {}, with {}. With this value the scenario "
-        "{}.",
-        unknown.text(unknown.rounded(found.best, true)), metric, waiting_text(*solution.at));
+    std::string text =
+        !solution.alike.empty()
+            ? fmt::format(
+                  "no value reaches the target: all values tried have {}. "
+                  "The scenario {}.",
+                  metric, waiting_text(*solution.at))
+            : fmt::format(
+                  "no value reaches the target: the closest value tried is {}, with {}. With this "
+                  "value the scenario {}.",
+                  unknown.text(unknown.rounded(found.best, true)), metric, waiting_text(*solution.at));
     if (const std::string more = costmodel::more_connections(scenario.platform, scenario.network);
         !more.empty()) {
       text += " In the scenario, " + more + '.';

@@ -160,7 +160,7 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
           "no target perplexity is given; with --within perplexity=…, the best configuration that reaches it "
           "is chosen";
   } else {
-    answer.why_unknown = !asked ? "the scenario has no quality model ([quality])"
+    answer.why_unknown = !asked ? "the scenario has no quality model ([quality])" + options.why_not_published
                                 : "no candidate is inside the quality model's range: " + base.quality_reason;
   }
   const bool has_choice = answer.chooses();

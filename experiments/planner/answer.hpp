@@ -78,6 +78,8 @@ struct AnswerOptions {
   /// Without a choice by quality, the least risky finalist is recommended whose value is at most this share
   /// above the lowest.
   double slack = 0.05;
+  /// Why published runs, which answer for scenarios without a quality model, do not; empty if they do.
+  std::string why_not_published;
   /// Of each finalist. The table shows differences of some per cent.
   sim::RunOptions simulation = {.rounds = {}, .most_flows = 20'000, .fewest_rounds = 4, .precision = 0.01};
 };

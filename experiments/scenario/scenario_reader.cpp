@@ -50,7 +50,6 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   root.set_members(scenario);
   if (options.seed) scenario.seed = *options.seed;
   const bool model = mistakes.collect([&] { read_model(document, scenario); });
-  const std::vector<Provenance> model_notes = scenario.catalogue;
   if (model) mistakes.collect([&] { read_workload(document, scenario); });
   mistakes.collect([&] { read_network_model(document, scenario); });
   const bool platform = mistakes.collect([&] { read_platform(document, scenario); });
@@ -60,6 +59,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
     mistakes.collect([&] { scenario.prices = read_prices(document, scenario.platform); });
     mistakes.collect([&] { read_failures(document, scenario); });
   }
+  const std::vector<Provenance> notes_of_all_sites = scenario.catalogue;  // not of the GPUs of some
   mistakes.collect([&] { read_energy(document, scenario); });
   mistakes.collect([&] { scenario.quality = read_quality(document); });
   if (model && platform) mistakes.collect([&] { read_strategy(document, scenario); });
@@ -70,7 +70,8 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   }
   mistakes.collect([&] { check_step_variation(document); });
   mistakes.throw_if_any();
-  at_its_line(document, [&] { read_sites(document, scenario, model_notes, options.compute_required); });
+  at_its_line(document,
+              [&] { read_sites(document, scenario, notes_of_all_sites, options.compute_required); });
   add_measured_payload_rate(scenario);
   if (options.check_together) at_its_line(document, [&] { check(scenario, options.compute_required); });
   return scenario;

@@ -35,9 +35,10 @@ void add_peak(const Document& document, costmodel::Scenario& scenario);
 /// same.
 void read_site_gpus(const Document& document, costmodel::Scenario& scenario);
 /// Reads the [[site]] tables and workload.batch into `scenario`, whose other tables were read before.
-/// `model_notes` is what read_model appended. Throws InputError if no balanced batch exists.
+/// `notes_of_all_sites` are those of the scenario that hold for all sites. Throws InputError if no balanced
+/// batch exists.
 void read_sites(const Document& document, costmodel::Scenario& scenario,
-                const std::vector<Provenance>& model_notes, bool compute_required);
+                const std::vector<Provenance>& notes_of_all_sites, bool compute_required);
 /// Refuses keys of the variation of steps that contradict each other.
 void check_step_variation(const Document& document);
 /// The seed, which was read before, is for generated sites.

@@ -52,12 +52,12 @@ void check_step_time(const TableReader& table, const costmodel::ComputeSpec& com
 
 costmodel::SiteCompute read_own_compute(const Document& document, const toml::table& section,
                                         const costmodel::Scenario& scenario,
-                                        const std::vector<Provenance>& model_notes, bool required) {
+                                        const std::vector<Provenance>& notes_of_all_sites, bool required) {
   Document own = document.with_keys_of("compute", section);
   displace_alternatives(own);
   costmodel::Scenario site;
   site.model = scenario.model;
-  site.catalogue = model_notes;
+  site.catalogue = notes_of_all_sites;
   site.compute = read_compute(own, scenario.model, required);
   read_site_gpus(own, site);
   add_peak(own, site);
@@ -72,7 +72,7 @@ costmodel::SiteCompute read_own_compute(const Document& document, const toml::ta
 }  // namespace
 
 void read_sites(const Document& document, costmodel::Scenario& scenario,
-                const std::vector<Provenance>& model_notes, bool compute_required) {
+                const std::vector<Provenance>& notes_of_all_sites, bool compute_required) {
   const TableReader workload(document, scenario_keys(), "workload", find_table(document, "workload"));
   const bool balanced = workload.text("batch") == "balanced";
   const std::vector<std::string> names = names_of(scenario.platform);
@@ -102,7 +102,7 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
       if (!differs) continue;
       if (!own) {
         check_step_time(table, scenario.compute);
-        own = read_own_compute(document, *section, scenario, model_notes, compute_required);
+        own = read_own_compute(document, *section, scenario, notes_of_all_sites, compute_required);
       }
       if (scenario.variation.from_samples &&
           !std::holds_alternative<costmodel::ProfiledCompute>(own->compute))

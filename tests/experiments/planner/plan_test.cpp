@@ -54,7 +54,8 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
   CHECK(plan["schema"] == "fomoe.planner/1");
   CHECK(plan["basis"] == "quality-unknown");
   CHECK(plan["choice"].is_null());
-  CHECK(plan["why_no_choice"] == "the scenario has no quality model ([quality])");
+  CHECK(
+      plan["why_no_choice"].get<std::string>().starts_with("the scenario has no quality model ([quality])"));
   // Candidates: 2 collectives · 4 overlaps · 8 values of K for fomoe, and 2 · 8 for diloco.
   CHECK(plan["candidates"] == 2 * 4 * 8 + 2 * 8);
   REQUIRE(plan["frontier"].size() > 3);
