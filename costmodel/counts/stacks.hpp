@@ -8,7 +8,7 @@
 //   K  Korthikanti et al. 2022, arXiv 2205.05198, section 4
 //   M  Megatron-LM at 23e00ed0 (October 2025) with TransformerEngine 2.8 (TE)
 //   N  Narayanan et al. 2021, arXiv 2104.04473, section 2.2
-//   T  torchtitan at 9dec370 (December 2024); P  PyTorch 2
+//   T  torchtitan at 9dec370 (December 2024), experts at 003edbe5 (October 2025); P  PyTorch 2
 //   D  DeepSpeed 0.14, deepspeed/runtime/zero
 //
 // Interleaved pipelines with experts, fp8 weights, offloading, attention that keeps its scores, packed

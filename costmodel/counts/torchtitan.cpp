@@ -1,8 +1,7 @@
 // torchtitan: FSDP2, whose 32-bit weights are gathered as 16-bit copies for one layer at a time.
 //
-// Measured runs have reserved memory only; the model is 4 % off them in the median, and up to 11 % too low
-// with tensor parallelism. All of them are dense: layers with experts count their active experts as one
-// block.
+// Most measured runs have reserved memory only; the model is 4 % off them in the median, and up to 11 % too
+// low with tensor parallelism.
 #include <algorithm>
 
 #include "costmodel/counts/stacks.hpp"
@@ -17,10 +16,12 @@ struct TorchtitanLayers {
 
   [[nodiscard]] double tensor() const { return model.gpus.tensor_parallel; }
   [[nodiscard]] double sequence() const { return model.gpus.sequence_divided(); }
+  /// Rows that the experts compute for a token.
+  [[nodiscard]] double rows(bool moe) const { return moe ? model.expert_padding * load.executed_experts : 0; }
+  /// Hidden width of the block that computes every token: a dense one, or the shared experts.
   [[nodiscard]] double width(bool moe) const {
     const StackShape& shape = model.stack_shape;
-    return (moe ? shape.moe : shape.dense).width +
-           (moe ? model.expert_padding * load.executed_experts * shape.d_expert : 0);
+    return (moe ? shape.moe : shape.dense).width;
   }
 
   /// Parameters of a layer on a GPU, gathered.
@@ -30,19 +31,23 @@ struct TorchtitanLayers {
     return kind.divided_parameters / tensor() + kind.whole_parameters + experts;
   }
 
-  /// Bytes of a token that a recomputed layer holds for its backward pass. Each norm keeps its 32-bit input,
-  /// its normalised 16-bit input and its output; rotary embeddings keep 32-bit queries and keys; keys and
-  /// values are repeated for all heads; of the block there are gate, its activation, value and product
-  /// (T models/llama/model.py). With tensor parallelism, inputs that were gathered along the sequence stay.
+  /// Bytes of a token that a layer holds for its backward pass. Norms keep their 16-bit input (P rms_norm) and
+  /// the products their outputs. Attention keeps queries, keys and values of all heads, its output, and the
+  /// copy of it that the projection reads; expanded latents stay because the values are part of them. Of a
+  /// block there are gate, its activation, value and product. The experts' rows are the input of the first
+  /// products in 16 bits, and in 32 bits where the router's weight is multiplied (T models/moe/moe.py). With
+  /// tensor parallelism, inputs that were gathered along the sequence stay.
   [[nodiscard]] double whole(bool moe) const {
     const StackShape& shape = model.stack_shape;
-    const double d = model.d_model, a = shape.output;
-    const double divided = kSingleBytes * (shape.queries + shape.keys + shape.heads) +
-                           kHalfBytes * (shape.queries + 3 * a + shape.keys + shape.values +
-                                         (shape.matrices + 1) * width(moe) + shape.other_elements);
-    return (kSingleBytes + 2 * kHalfBytes) * shape.norms * d / sequence() + divided / tensor() +
-           kHalfBytes * 2 * d / sequence() + (sequence() > 1 ? kHalfBytes * 2 * d : 0) +
-           kHalfBytes * shape.latent_elements;
+    const double d = model.d_model;
+    const double values = shape.expanded > 0 ? shape.expanded : shape.output;
+    const double block = (shape.matrices + 1) * (width(moe) + rows(moe) * shape.d_expert);
+    const double divided =
+        kSingleBytes * shape.heads +
+        kHalfBytes * (2 * shape.queries + values + 2 * shape.output + block + shape.other_elements) +
+        (moe ? (kHalfBytes + kSingleBytes) * rows(moe) * d + kSingleBytes * shape.router_scores : 0);
+    return kHalfBytes * (shape.norms + 2) * d / sequence() + divided / tensor() +
+           (sequence() > 1 ? kHalfBytes * 2 * d : 0) + kHalfBytes * shape.latent_elements;
   }
 
   /// Bytes of a token that a layer keeps until its backward pass.
@@ -52,7 +57,7 @@ struct TorchtitanLayers {
     const double input = kHalfBytes * d / sequence();
     if (model.gpus.selective_checkpointing == SelectiveCheckpointing::operators)
       // Outputs of attention and of every second product: queries, values, gate, down-projection
-      // (T parallelize_llama.py, _save_list).
+      // (T parallelize_llama.py, _save_list). Grouped products of experts are not among them.
       return 2 * input + (kHalfBytes * (shape.queries + shape.output + shape.values + width(moe)) +
                           kSingleBytes * shape.heads) /
                              tensor();
@@ -90,8 +95,11 @@ WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, doub
                                      (layer.sequence() > 1 ? kHalfBytes : 0));
   }
   // First layer of the backward pass: recomputed; its gathered successor, 16-bit gradients of it and of a
-  // table, and the 32-bit input of the reduction.
-  const double at_layer = tokens * layer.whole(here.moe > 0) +
+  // table, and the 32-bit input of the reduction. Of the experts' rows, the gradient where the router's weight
+  // is multiplied: in 16 bits, its 32-bit copy, and the product.
+  const bool recomputes = model.gpus.activation_checkpointing || model.gpus.selective_checkpointing == SelectiveCheckpointing::operators;
+  const double rows = (kHalfBytes + 2 * kSingleBytes) * layer.rows(here.moe > 0) * model.d_model / tensor;
+  const double at_layer = tokens * ((recomputes ? layer.whole(here.moe > 0) : 0) + rows) +
                           kHalfBytes * (2 * gathered_layer + (here.last ? table : 0)) +
                           kSingleBytes * gathered_layer;
   // Last: all gradients, and those of the tables in 16 and in 32 bits.

@@ -65,6 +65,8 @@ void count_attention(const ModelShape& shape, StackShape& stack) {
   if (shape.latent)
     stack.latent_elements =
         as_double(2 * (shape.latent->query_rank + shape.latent->kv_rank) + shape.latent->rope_dim);
+  if (shape.latent)
+    stack.expanded = stack.keys - stack.heads * as_double(shape.latent->rope_dim) + stack.values;
   if (shape.compressed) stack.values = 0;  // the key is the value as well
   if (!shape.latent) stack.latent_elements = as_double(2 * shape.query_rank);
   if (shape.query_key_norm != QueryKeyNorm::none) stack.other_elements += stack.queries + stack.keys;
@@ -107,7 +109,7 @@ StackShape stack_shape(const ModelShape& shape, bool router_is_dense) {
     stack.attention_share = as_double(attention_layers(shape)) / layers;
     add_attention(shape, stack);
     for (double* mean : {&stack.heads, &stack.queries, &stack.keys, &stack.values, &stack.output,
-                         &stack.latent_elements, &stack.other_elements})
+                         &stack.expanded, &stack.latent_elements, &stack.other_elements})
       *mean *= stack.attention_share;
   }
   stack.other_elements += compressing_elements(shape) / layers;

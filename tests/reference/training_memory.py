@@ -8,7 +8,7 @@ Sources:
   R  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054, sections 3 and 5
   N  Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters", arXiv 2104.04473, section 2.2
   M  Megatron-LM at 23e00ed0 (October 2025), with TransformerEngine 2.8; the file is named beside the term
-  T  torchtitan at 9dec370 (December 2024)
+  T  torchtitan at 9dec370 (December 2024); layers with experts at 003edbe5 (October 2025), models/moe/moe.py and distributed/expert_parallel.py
   P  PyTorch 2.x; the file is named beside the term
   D  DeepSpeed 0.14, deepspeed/runtime/zero
 """
@@ -255,18 +255,27 @@ def megatron(run, stage):
 
 def torchtitan_layer(run, moe, whole):
     """Bytes of a token in one layer: those that the checkpointing keeps, or (`whole`) all that the recomputed layer holds for its backward pass."""
-    d, a, kv, f = run.d_model, run.heads * run.head_dim, run.kv_heads * run.head_dim, run.d_ffn
+    d, q, out = run.d_model, run.heads * (run.head_dim + run.rope_dim), run.heads * run.value_dim
     t, s = run.tensor_parallel, run.tensor_parallel if run.sequence_parallel == "yes" else 1
     if run.checkpointing == "full" and not whole:
         return HALF * d / s
+    values = out if run.attention == "mla" else run.kv_heads * run.value_dim
     if run.checkpointing == "selective_op" and not whole:
-        # Outputs of attention and of every second product: queries, values, gate, down projection (T parallelize_llama.py, _save_list).
-        return HALF * 2 * d / s + (HALF * (2 * a + kv + f) + SINGLE * run.heads) / t
-    # Each norm keeps fp32 input, normalised bf16 input and its output; rotary embeddings keep fp32 queries and keys; keys and values are repeated for
-    # all heads (T models/llama/model.py). Gate, its activation, value, product.
-    # With tensor parallelism, inputs that were gathered along the sequence are kept so.
-    split = SINGLE * (a + kv + run.heads) + HALF * (4 * a + 2 * kv + 4 * f)
-    return (SINGLE + 2 * HALF) * 2 * d / s + split / t + HALF * 2 * d / s + (HALF * 2 * d if s > 1 else 0)
+        # Outputs of attention and of every second product: queries, values, gate, down projection (T parallelize_llama.py, _save_list). Grouped
+        # products are not in the list.
+        return HALF * 2 * d / s + (HALF * (q + out + values + (run.shared_width if moe else run.d_ffn)) + SINGLE * run.heads) / t
+    # Both norms keep their bf16 input (P rms_norm), and the products their outputs. Attention keeps queries, keys and values of all heads, its output, and
+    # the copy of it that the projection reads. With latents, keys are put together from the expanded latents, which stay because the values are part of them.
+    # Gate, its activation, value, product. With tensor parallelism, inputs that were gathered along the sequence are kept so.
+    expanded = run.heads * (run.head_dim + run.value_dim) if run.attention == "mla" else out
+    latents = 2 * run.q_rank + 2 * run.kv_rank + run.rope_dim if run.attention == "mla" else 0
+    split = HALF * (2 * q + expanded + 2 * out) + SINGLE * run.heads
+    if moe:
+        # The rows of a token's experts: the input of the first products in bf16, and, where the router's weight is multiplied, fp32 (moe.py, MoE.forward).
+        split += HALF * 4 * (run.active_experts * run.d_expert + run.shared_width) + (HALF + SINGLE) * run.active_experts * d + SINGLE * run.experts
+    else:
+        split += HALF * 4 * run.d_ffn
+    return HALF * 4 * d / s + split / t + (HALF * 2 * d if s > 1 else 0) + HALF * latents
 
 
 def torchtitan(run, stage):
@@ -291,7 +300,10 @@ def torchtitan(run, stage):
     # (P distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward). Compiled: bf16 logits and their gradient.
     at_loss = ((3 + (t > 1)) * SINGLE if run.logits == "fp32_whole" else 2 * HALF) * logits + norm
     # First layer of the backward pass: recomputed, its gathered successor, bf16 gradients of it and of a table, fp32 input of the reduction.
-    at_layer = n * torchtitan_layer(run, bool(moe), True) + HALF * (layer + layer + table) + SINGLE * layer
+    # With experts, the gradient of their rows where the router's weight is multiplied: bf16, its fp32 copy, and the product.
+    recomputed = 0 if run.checkpointing == "none" else torchtitan_layer(run, bool(moe), True)
+    rows = (HALF + 2 * SINGLE) * run.active_experts * run.d_model / t if moe else 0
+    at_layer = n * (recomputed + rows) + HALF * (layer + layer + table) + SINGLE * layer
     # Last: all gradients, and the tables' in bf16 and in fp32 for the reduction.
     at_end = every["gradients"] + (HALF + SINGLE) * 2 * table - terms["activations"]
     terms["at_the_peak"] = max(at_loss, at_layer, at_end)
