@@ -23,6 +23,14 @@ double padded_vocabulary(const SiteModel& model) {
   return std::ceil(vocabulary / multiple) * multiple;
 }
 
+ExpertsHeld experts_held(const SiteModel& model, const SiteLoad& load) {
+  const StackShape& shape = model.stack_shape;
+  // The site holds this share of the experts, and of the router unless it has the whole one.
+  const double share =
+      load.experts / (shape.expert_parameters + (shape.router_is_dense ? 0 : shape.router_parameters));
+  return {share * shape.expert_parameters, (shape.router_is_dense ? 1 : share) * shape.router_parameters};
+}
+
 StageParameters parameters_in_memory(const SiteModel& model, const SiteLoad& load, int stage) {
   const StackShape& shape = model.stack_shape;
   const double tensor = model.gpus.tensor_parallel;
@@ -38,11 +46,9 @@ StageParameters parameters_in_memory(const SiteModel& model, const SiteLoad& loa
                        0};
   if (model.moe_layers > 0) {
     const double share_of_layers = layers.moe / model.moe_layers;
-    // The site holds this share of the experts, and of the router unless it has the whole one.
-    const double share =
-        load.experts / (shape.expert_parameters + (shape.router_is_dense ? 0 : shape.router_parameters));
-    held.experts = share * shape.expert_parameters * share_of_layers / model.gpus.experts_divided();
-    held.dense += (shape.router_is_dense ? 1 : share) * shape.router_parameters * share_of_layers;
+    const ExpertsHeld of_site = experts_held(model, load);
+    held.experts = of_site.experts * share_of_layers / model.gpus.experts_divided();
+    held.dense += of_site.routers * share_of_layers;
   }
   return held;
 }
@@ -52,7 +58,7 @@ double master_weight_bytes(const SiteModel& model) { return model.gpus.stack == 
 
 ByteRange reserved_share(Stack stack) {
   if (stack == Stack::megatron) return {1.02, 1.08};
-  if (stack == Stack::torchtitan) return {0.95, 1.06};
+  if (stack == Stack::torchtitan) return {0.95, 1.07};
   return {1, 1};
 }
 

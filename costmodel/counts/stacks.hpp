@@ -47,6 +47,12 @@ inline double tokens_of_pass(const SiteModel& model, double micro_batch_sequence
 /// (M megatron/training/tokenizer).
 double padded_vocabulary(const SiteModel& model);
 
+/// Parameters of the experts of a site and of its routers, in all layers.
+struct ExpertsHeld {
+  double experts = 0, routers = 0;
+};
+ExpertsHeld experts_held(const SiteModel& model, const SiteLoad& load);
+
 /// Parameters on a GPU of a stage: its own layers, and not the mean of all stages as in stage_parameters().
 StageParameters parameters_in_memory(const SiteModel& model, const SiteLoad& load, int stage);
 
@@ -70,7 +76,7 @@ inline constexpr double kMiB = 0x1p20;
 inline constexpr double kCublasWorkspaces = 2 * 32 * kMiB;
 
 /// What the allocator reserves ÷ what it has allocated at the peak: the range of the measured runs with which
-/// the model was built, rounded outwards (8 runs of Megatron-LM on B200, 9 of torchtitan). 1 for the others:
+/// the model was built, rounded outwards (8 runs of Megatron-LM on B200, 10 of torchtitan). 1 for the others:
 /// not known.
 ByteRange reserved_share(Stack stack);
 

@@ -26,15 +26,18 @@ struct TorchtitanLayers {
 
   /// Parameters of a layer on a GPU, gathered.
   [[nodiscard]] double parameters(bool moe) const {
-    const LayerKind& kind = moe ? model.stack_shape.moe : model.stack_shape.dense;
-    const double experts = moe ? load.experts / (model.moe_layers * model.gpus.experts_divided()) : 0;
-    return kind.divided_parameters / tensor() + kind.whole_parameters + experts;
+    const StackShape& shape = model.stack_shape;
+    const LayerKind& kind = moe ? shape.moe : shape.dense;
+    const double others = kind.divided_parameters / tensor() + kind.whole_parameters;
+    if (!moe) return others;
+    const ExpertsHeld held = experts_held(model, load);
+    return others + (held.experts / model.gpus.experts_divided() + held.routers) / model.moe_layers;
   }
 
-  /// Bytes of a token that a layer holds for its backward pass. Norms keep their 16-bit input (P rms_norm) and
-  /// the products their outputs. Attention keeps queries, keys and values of all heads, its output, and the
-  /// copy of it that the projection reads; expanded latents stay because the values are part of them. Of a
-  /// block there are gate, its activation, value and product. The experts' rows are the input of the first
+  /// Bytes of a token that a layer holds for its backward pass. Norms keep their 16-bit input (P rms_norm)
+  /// and the products their outputs. Attention keeps queries, keys and values of all heads, its output, and
+  /// the copy of it that the projection reads; expanded latents stay because the values are part of them. Of
+  /// a block there are gate, its activation, value and product. The experts' rows are the input of the first
   /// products in 16 bits, and in 32 bits where the router's weight is multiplied (T models/moe/moe.py). With
   /// tensor parallelism, inputs that were gathered along the sequence stay.
   [[nodiscard]] double whole(bool moe) const {
@@ -95,9 +98,10 @@ WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, doub
                                      (layer.sequence() > 1 ? kHalfBytes : 0));
   }
   // First layer of the backward pass: recomputed; its gathered successor, 16-bit gradients of it and of a
-  // table, and the 32-bit input of the reduction. Of the experts' rows, the gradient where the router's weight
-  // is multiplied: in 16 bits, its 32-bit copy, and the product.
-  const bool recomputes = model.gpus.activation_checkpointing || model.gpus.selective_checkpointing == SelectiveCheckpointing::operators;
+  // table, and the 32-bit input of the reduction. Of the experts' rows, the gradient where the router's
+  // weight is multiplied: in 16 bits, its 32-bit copy, and the product.
+  const bool recomputes = model.gpus.activation_checkpointing ||
+                          model.gpus.selective_checkpointing == SelectiveCheckpointing::operators;
   const double rows = (kHalfBytes + 2 * kSingleBytes) * layer.rows(here.moe > 0) * model.d_model / tensor;
   const double at_layer = tokens * ((recomputes ? layer.whole(here.moe > 0) : 0) + rows) +
                           kHalfBytes * (2 * gathered_layer + (here.last ? table : 0)) +

@@ -40,7 +40,8 @@ def matrices_of_attention(run):
     heads, d = run.heads, run.d_model
     if run.attention == "mla":
         query = run.head_dim + run.rope_dim
-        return [(run.q_rank, d, False), (heads * query, run.q_rank, True), (run.kv_rank + run.rope_dim, d, False),
+        queries = [(run.q_rank, d, False), (heads * query, run.q_rank, True)] if run.q_rank else [(heads * query, d, True)]
+        return queries + [(run.kv_rank + run.rope_dim, d, False),
                 (heads * (run.head_dim + run.value_dim), run.kv_rank, True), (d, heads * run.value_dim, True)]
     return [(heads * run.head_dim + 2 * run.kv_heads * run.head_dim, d, True), (d, heads * run.value_dim, True)]
 
@@ -355,7 +356,7 @@ MODELS = {"megatron": megatron, "torchtitan": torchtitan, "deepspeed": deepspeed
 
 # What the allocator holds ÷ the estimate: the range of the rows that the model was built with, rounded outwards. The only figures here that are taken from
 # measurements of the whole. Without them the estimate of Megatron's reserved memory is 3 to 7 % too low in every row.
-RESERVED = {"megatron": (1.02, 1.08), "torchtitan": (0.95, 1.06)}
+RESERVED = {"megatron": (1.02, 1.08), "torchtitan": (0.95, 1.07)}
 
 
 def predict(run, without=""):
