@@ -1,6 +1,7 @@
 // fomoe-train measures real training steps and trains across sites. It writes answers to stdout and progress
 // to stderr. It exits with 0 on success, 2 if the user's input is wrong, 143 if SIGTERM has stopped it, and 1
 // on any other error.
+#include <c10/util/Exception.h>
 #include <malloc.h>
 #include <sys/prctl.h>
 
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -78,6 +80,18 @@ void keep_freed_memory() {
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) ::mallopt(M_ARENA_MAX, 1);
 }
 
+/// LibTorch's errors in one sentence, without its stack.
+std::string sentence_of(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  if (text.find("allocate memory") == std::string::npos) return text;
+  const std::size_t asked = text.find("tried to allocate ");
+  const std::string bytes =
+      asked == std::string::npos ? "" : text.substr(asked + 18, text.find(' ', asked + 18) - asked - 18);
+  return "not enough memory on this machine" + (bytes.empty() ? "" : " for a tensor of " + bytes + " bytes") +
+         "; a smaller model, fewer sites with --local, or a transfer in more parts (strategy.fragments) "
+         "needs less";
+}
+
 // The processes of all sites of `--local` share one stderr. Each line is therefore one write, so that lines
 // of several processes never run into each other. std::cerr writes each part of a line separately otherwise.
 void write_whole_lines() {
@@ -106,6 +120,12 @@ int main(int argc, char** argv) {
   } catch (const fomoe::trainer::Stopped& stopped) {
     fomoe::trainer::say_error(stopped.what());
     return fomoe::trainer::kStoppedStatus;
+  } catch (const c10::Error& error) {
+    fomoe::trainer::say_error(sentence_of(error));
+    return 1;
+  } catch (const std::bad_alloc&) {
+    fomoe::trainer::say_error("not enough memory on this machine");
+    return 1;
   } catch (const std::exception& error) {
     fomoe::trainer::say_error(error.what());
     return 1;
