@@ -51,3 +51,29 @@ latency = "1ms"
   CHECK(trained.said.find("model: got a model of architecture mixtral") != std::string::npos);
   CHECK(trained.said.find("or --paced") != std::string::npos);
 }
+
+TEST_CASE("a paced run that no memory holds ends with one sentence") {
+  const Folder folder;
+  const std::filesystem::path models = std::filesystem::path(FOMOE_SOURCE_DIR) / "experiments/models";
+  std::ofstream(folder / "huge.toml")
+      << "[model]\nhf_config = \"" << (models / "kimi-k2.json").string() << R"("
+sequence_length = 64
+[workload]
+tokens = 4096
+global_batch_sequences = 64
+[strategy]
+method = "local_sgd"
+local_steps = 1
+[compute]
+step_time = "5ms"
+[platform]
+sites = 2
+bandwidth = "1Gbps"
+latency = "1ms"
+)";
+  const Ended ended = run({kTrain, "run", folder / "huge.toml", "--local", "--paced"});
+  CAPTURE(ended.said);
+  CHECK(ended.status == 1);
+  CHECK(ended.said.find("not enough memory on this machine for a tensor of ") != std::string::npos);
+  CHECK(ended.said.find("frame #") == std::string::npos);
+}
