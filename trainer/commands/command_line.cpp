@@ -6,7 +6,9 @@
 #include <stdexcept>
 
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::trainer {
 
@@ -44,6 +46,7 @@ void require_folder(const std::string& option, const std::string& path) {
     throw UsageError("--" + option + ": got \"" + path +
                      "\"; expected a file in an existing folder; for example --" + option + " result.json");
   }
+  if (special_file(path).empty()) claim_output("--" + option, path);
 }
 
 void require_writable(const std::string& option, const std::string& path) {

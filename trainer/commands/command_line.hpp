@@ -17,8 +17,9 @@ std::optional<boost::program_options::variables_map> parse_command(
 /// content or all of the new one. Throws std::runtime_error if it cannot be written.
 void write_answer(const std::string& output, const std::string& text);
 
-/// Checks that the file of --`option` is in an existing folder, before hours of work rather than after them.
-/// Does nothing if `path` is empty or "-". Throws UsageError.
+/// Checks that the file of --`option` is in an existing folder and neither an input nor the file of another
+/// option (file_claims.hpp), before hours of work rather than after them. Does nothing if `path` is empty or
+/// "-". Throws UsageError.
 void require_folder(const std::string& option, const std::string& path);
 /// The same, and that a file can be made there. Throws std::runtime_error too.
 void require_writable(const std::string& option, const std::string& path);

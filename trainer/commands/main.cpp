@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "experiments/scenario/scenario_reader.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/commands/evaluate_command.hpp"
 #include "trainer/commands/export_command.hpp"
@@ -107,6 +108,7 @@ int main(int argc, char** argv) {
   keep_freed_memory();
   write_whole_lines();
   try {
+    const fomoe::FileClaims claims;
     return run({argv + 1, argv + argc});
   } catch (const fomoe::UsageError& error) {
     fomoe::trainer::say_error(error.what());

@@ -10,6 +10,7 @@
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/descriptor.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "trainer/data/mapped_files.hpp"
 
 namespace fomoe::trainer {
@@ -22,6 +23,7 @@ struct Mapped {
 };
 
 Mapped map_file(const std::string& path) {
+  note_input(path);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
   if (file.get() < 0 || ::fstat(file.get(), &info) != 0)

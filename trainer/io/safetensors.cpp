@@ -10,6 +10,7 @@
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/file_claims.hpp"
 #include "trainer/io/hash.hpp"
 
 namespace fomoe::trainer {
@@ -159,6 +160,7 @@ void check(const std::string& path, const Metadata& metadata, const Hashes& hash
 }  // namespace
 
 Metadata checked_safetensors_metadata(const std::string& path) {
+  note_input(path);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const Header header = read_header(file, path);
   constexpr std::int64_t kPiece = 1 << 22;
@@ -178,11 +180,13 @@ Metadata checked_safetensors_metadata(const std::string& path) {
 }
 
 Metadata read_safetensors_metadata(const std::string& path) {
+  note_input(path);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   return read_header(file, path).metadata;
 }
 
 SafetensorsFile read_safetensors(const std::string& path) {
+  note_input(path);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const Header header = read_header(file, path);
   SafetensorsFile out;

@@ -71,8 +71,11 @@ void RunLog::continues_after(std::int64_t rounds) {
     if (keep) kept += line + '\n';
     dropped = dropped || !keep;
   }
+  // What could be read is not all that is there.
+  if (old.bad())
+    warnings_ << path_ << ": cannot be read to its end; rounds that are done again are in it twice\n";
   try {
-    if (dropped) write_file(path_, kept);
+    if (dropped && !old.bad()) write_file(path_, kept);
   } catch (const std::exception& error) {
     warnings_ << error.what() << "; rounds that are done again are in this file twice\n";
   }

@@ -8,11 +8,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <stdexcept>
 
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -34,9 +34,9 @@ std::string read_secret(const std::string& file) {
   if (!S_ISREG(about.st_mode)) refuse(file, "which is no file", "a file that contains the secret of the run");
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     refuse(file, "which other users of this machine may open", "a file that only its owner may open");
-  std::ifstream in(file, std::ios::binary);
-  std::string secret(std::istreambuf_iterator<char>(in), {});
-  if (!in && !in.eof()) refuse(file, "which cannot be read", "a file that this user may read");
+  const std::optional<std::string> content = whole_file(file);
+  if (!content) refuse(file, "which cannot be read", "a file that this user may read");
+  std::string secret = *content;
   secret.erase(secret.find_last_not_of(" \t\r\n") + 1);
   if (secret.size() < kLeastBytes)
     refuse(file, "which contains " + std::to_string(secret.size()) + " characters",

@@ -1,12 +1,12 @@
 #include "trainer/whole/exported_model.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "experiments/json/json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 #include "trainer/io/safetensors.hpp"
 #include "trainer/whole/modeling_file.hpp"
 
@@ -124,9 +124,9 @@ WholeModel described_by(const std::string& path) {
                     "; expected the config.json of a model that `fomoe-train export` wrote; for example "
                     "model_type \"fomoe\"");
   };
-  std::ifstream file(path);
+  const std::optional<std::string> file = whole_file(path);
   if (!file) refuse("no file that can be read");
-  const ordered_json config = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const ordered_json config = ordered_json::parse(*file, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object()) refuse("a file that is not a JSON object");
   if (config.value("model_type", "") != "fomoe") refuse("another model_type");
   const auto number = [&](const char* key) {

@@ -34,6 +34,30 @@ bool each_once(const std::map<std::pair<std::string, std::int64_t>, int>& steps)
 
 }  // namespace
 
+TEST_CASE("no output of a run replaces its scenario, its data or another output") {
+  const Folder folder;
+  const auto refused = [&](const std::string& scenario, const std::vector<std::string>& options) {
+    std::vector<std::string> command = {kTrain, "run", scenario, "--in-turn"};
+    command.insert(command.end(), options.begin(), options.end());
+    const std::string before = content(scenario);
+    const Ended ended = run(command);
+    CAPTURE(ended.said);
+    CHECK(ended.status == 2);
+    CHECK(ended.said.find("expected a file of its own, since it would be replaced") != std::string::npos);
+    CHECK(content(scenario) == before);
+  };
+  const std::string scenario = folder / "tiny.toml", link = folder / "link.json";
+  std::filesystem::copy_file(kScenario, scenario);
+  std::filesystem::create_symlink(scenario, link);
+  refused(scenario, {"--log", scenario});
+  refused(scenario, {"--output", link});
+  refused(scenario, {"--log", folder / "run.json", "--output", folder / "run.json"});
+  const std::string tokens = folder / "tokens.bin";
+  std::ofstream(tokens, std::ios::binary) << std::string(1 << 16, '\0');
+  refused(scenario, {"--set", "trainer.data=" + tokens, "--log", tokens});
+  CHECK(content(tokens) == std::string(1 << 16, '\0'));
+}
+
 TEST_CASE("a log on a full disk: the run goes on, the report is written, and the status says so") {
   const Folder folder;
   const Ended ended =
