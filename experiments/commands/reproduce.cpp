@@ -6,6 +6,7 @@
 #include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/figures/claims_table.hpp"
 #include "experiments/figures/figure.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
@@ -66,6 +67,29 @@ std::string answer(const figures::Experiment& experiment, const figures::Figure&
   return text;
 }
 
+struct Made {
+  const figures::Experiment* experiment;
+  figures::Figure figure;
+  figures::Assumptions assumptions;
+};
+
+/// What all figures together say of the paper's claims.
+void write_claims(const std::vector<Made>& all, const std::string& folder) {
+  std::vector<figures::Figure> made;
+  std::vector<std::string_view> ids;
+  for (const Made& one : all) {
+    made.push_back(one.figure);
+    ids.push_back(one.experiment->id);
+  }
+  const figures::Figure table = figures::claims_table(made, ids);
+  scenario::write_answer("\n" + figures::claims_text(table));
+  if (folder.empty()) return;
+  const std::string path = (std::filesystem::path(folder) / "claims.csv").string();
+  claim_output("--output", path);
+  write_file(path, figures::csv_text(table));
+  message("wrote " + path);
+}
+
 }  // namespace
 
 void run_reproduce(const Arguments& arguments) {
@@ -78,7 +102,8 @@ void run_reproduce(const Arguments& arguments) {
       "[ID|all] [options]",
       "Computes a figure or table of the FoMoE paper again and states its assumptions, or prints "
       "published runs beside their predictions (runs). "
-      "Without an ID it lists the figures and tables.",
+      "Without an ID it lists the figures and tables; all ends with a table of the paper's claims, "
+      "claims.csv.",
       {"fomoe reproduce headline", "fomoe reproduce",
        "fomoe reproduce fig-time-scaling --set mfu=0.5 --set local_steps=64"}};
   if (arguments.empty()) {
@@ -107,11 +132,6 @@ void run_reproduce(const Arguments& arguments) {
   }
   const auto settings =
       values->count("set") ? (*values)["set"].as<std::vector<std::string>>() : std::vector<std::string>();
-  struct Made {
-    const figures::Experiment* experiment;
-    figures::Figure figure;
-    figures::Assumptions assumptions;
-  };
   std::vector<Made> all;
   std::set<std::string> unused, names;
   for (const figures::Experiment* experiment : list) {
@@ -133,6 +153,7 @@ void run_reproduce(const Arguments& arguments) {
     write_file(base + ".json", figures::json_text(*experiment, figure, assumptions.stated()));
     message(fmt::format("wrote {}.csv and .json", base));
   }
+  if (list.size() > 1) write_claims(all, folder);
 }
 
 }  // namespace fomoe::commands

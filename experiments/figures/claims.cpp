@@ -66,7 +66,9 @@ Effect effect_of(const Trained& trained, const Comparisons& comparisons, OfSeeds
       coefficients[&trained.at(setting)] += weight / static_cast<double>(comparisons.size());
   }
   double per_variance = 0;
+  effect.seeds = coefficients.begin()->first->seeds();
   for (const auto& [runs, c] : coefficients) {
+    effect.seeds = std::min(effect.seeds, runs->seeds());
     effect.mean += c * mean_of(*runs, values);
     per_variance += c * c / static_cast<double>(runs->seeds());
   }
@@ -129,6 +131,7 @@ Json to_json(const Claim& claim) {
   if (!claim.finding.empty()) json["finding"] = claim.finding;
   if (claim.effect.comparisons == 0) return json;
   json["comparisons"] = claim.effect.comparisons;
+  json["seeds"] = claim.effect.seeds;
   json["effect"] = claim.effect.mean;
   if (claim.effect.half_width >= 0) {
     json["low"] = claim.effect.mean - claim.effect.half_width;

@@ -16,6 +16,7 @@ struct Effect {
   std::size_t comparisons = 0;
   double mean = 0;         // over the comparisons
   double half_width = -1;  // of the 95 % interval; negative: unknown, since no setting has two seeds
+  std::size_t seeds = 0;   // the fewest of a setting that was compared
 };
 
 /// A setting and its weight in a sum of losses.
@@ -77,7 +78,7 @@ std::vector<Claim> by_sign(const Trained& printed,
                            const std::function<std::vector<Claim>(const Trained&)>& claims_of);
 
 const char* to_string(Verdict verdict);
-/// {"claim", "measure", "verdict", "comparisons", "effect", "low", "high", "percent",
+/// {"claim", "measure", "verdict", "comparisons", "seeds", "effect", "low", "high", "percent",
 /// "percent_without_diverged"}; without comparisons,
 /// only the first three, and "finding" if there is one.
 Json to_json(const Claim& claim);

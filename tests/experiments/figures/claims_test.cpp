@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "experiments/figures/claims_table.hpp"
 #include "platforms/support/input_error.hpp"
 
 using namespace fomoe::figures;
@@ -191,4 +192,36 @@ TEST_CASE("printed claims stand beside what they are without settings that diver
   CHECK(claim.without_diverged->comparisons == 1);
   trained[diverged] = runs({4.69});  // below twice: it counts
   CHECK_FALSE(by_sign(trained, claims_of)[0].without_diverged.has_value());
+}
+
+TEST_CASE("the table of claims joins what the paper's means and our runs say of the same statement") {
+  Trained ours, printed;
+  ours[setting("x", 1, "random")] = runs({3.0, 3.2, 3.1});
+  ours[setting("x", 1)] = runs({2.8, 2.9});
+  printed[setting("x", 1, "random")] = runs({2.5});
+  printed[setting("x", 1)] = runs({2.4});
+  const auto claims = [](const Trained& trained) {
+    return std::vector<Claim>{
+        claim_above_zero("fixed is better", "ratio", effect_of(trained, differences(trained, fixed_of)))};
+  };
+  Figure figure, other;
+  figure.findings["claims_paper"] = to_json(by_sign(printed, claims));
+  figure.findings["claims_proxy"] = to_json(claims(ours));
+  figure.findings["something_else"] = 1;
+  Claim told{"steps are faster", "", {}, Verdict::holds};
+  told.finding = "by half";
+  other.findings["claims_measured"] = to_json(std::vector<Claim>{told});
+  const Figure table = claims_table({figure, other}, {"fig-a", "fig-b"});
+  REQUIRE(table.rows.size() == 2);
+  const auto& row = table.rows[0];
+  CHECK(std::get<std::string>(row[0]) == "fig-a");
+  CHECK(std::get<std::string>(row[2]) == "holds");
+  CHECK(std::get<double>(row[3]) == doctest::Approx(100 * std::expm1(0.1)));
+  CHECK(std::get<double>(row[5]) == doctest::Approx(100 * std::expm1(0.25)));
+  CHECK(std::get<double>(row[6]) < std::get<double>(row[5]));
+  CHECK(std::get<double>(row[7]) > std::get<double>(row[5]));
+  CHECK(std::get<std::int64_t>(row[8]) == 2);
+  CHECK(std::get<std::string>(table.rows[1][4]) == "holds");
+  CHECK(std::get<std::string>(table.rows[1][5]).empty());
+  CHECK(claims_text(table).find("steps are faster (by half)") != std::string::npos);
 }
