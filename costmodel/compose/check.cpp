@@ -90,6 +90,17 @@ void check_affinity(const Scenario& scenario, const Method& method) {
                    "routing_counts = \"routing.csv\"");
 }
 
+void check_rotated(const Scenario& scenario, const Method& method) {
+  if (scenario.strategy.placement != PlacementKind::rotated || !has_axis(method, "placement")) return;
+  const ExpertShares shares = expert_shares(scenario);
+  if (shares.fewest_of_layer() == shares.most_of_layer()) return;
+  throw InputError("strategy.placement",
+                   "\"rotated\" where sites hold " + std::to_string(shares.fewest_of_layer()) + " or " +
+                       std::to_string(shares.most_of_layer()) + " experts of a layer",
+                   "\"fixed\" or \"random\", or experts · expert_overlap that the number of sites divides",
+                   "placement = \"fixed\"");
+}
+
 // A store is used where a method averages, once a round.
 void check_store(const Scenario& scenario, const Method& method) {
   const Strategy& strategy = scenario.strategy;
@@ -253,6 +264,7 @@ void check(const Scenario& scenario) {
   check_buckets(scenario);
   check_rates(scenario);
   check_affinity(scenario, *method);
+  check_rotated(scenario, *method);
   if (has_axis(*method, "gossip_peers") &&
       scenario.strategy.gossip_peers > std::max(1, scenario.sites() - 1)) {
     throw InputError(

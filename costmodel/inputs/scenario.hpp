@@ -25,7 +25,8 @@ namespace fomoe::costmodel {
 
 struct Method;  // defined in costmodel/plan/method.hpp
 
-enum class PlacementKind { fixed, random, affinity };
+/// Which sites own an expert (costmodel/plan/placement.hpp).
+enum class PlacementKind { fixed, random, affinity, rotated };
 /// ring, direct, recursive, chain: see costmodel/plan/collective_steps.hpp; hierarchical:
 /// costmodel/compose/composition.hpp; store: sites upload to the store of the platform, and download from it.
 enum class Collective { ring, direct, hierarchical, recursive, store, chain };
@@ -53,7 +54,8 @@ enum class RouterModel { uniform, hash, expert_choice };
 constexpr auto enum_names(PlacementKind) {
   return std::to_array<EnumName<PlacementKind>>({{PlacementKind::fixed, "fixed"},
                                                  {PlacementKind::random, "random"},
-                                                 {PlacementKind::affinity, "affinity"}});
+                                                 {PlacementKind::affinity, "affinity"},
+                                                 {PlacementKind::rotated, "rotated"}});
 }
 constexpr auto enum_names(Collective) {
   return std::to_array<EnumName<Collective>>({{Collective::ring, "ring"},

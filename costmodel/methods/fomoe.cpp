@@ -4,8 +4,10 @@
 // sites. After K local steps the dense part is averaged among all sites. At the same time each expert is
 // averaged among its owners. An outer step follows. A random placement is redrawn at the end of every T-th
 // round but the last, and a site fetches its new experts from an old owner. An affinity placement is computed
-// once, from routing counts. Each site sends B_dense + B_sparse bytes per round, where S_dense is the size of
-// the dense part, s_expert is the size of an expert, and Σ is over the layers:
+// once, from routing counts. A rotated placement has the blocks of the fixed one, which begin at another site
+// in each layer, so that a site shares its experts with more than O_e − 1 others. Each site sends B_dense +
+// B_sparse bytes per round, where S_dense is the size of the dense part, s_expert is the size of an expert,
+// and Σ is over the layers:
 //   B_dense  = c · 2(M−1)/M · S_dense
 //   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T
 //              (FoMoE paper, eq. sparse_bytes_cost; ⌊(rounds − 1)/T⌋/rounds stands for 1/T in a run that
@@ -67,10 +69,8 @@ PlacementOfEpoch placement_of_epoch(const Scenario& scenario) {
                               static_cast<std::uint64_t>(epoch));
     };
   }
-  Placement placement = scenario.strategy.placement == PlacementKind::affinity
-                            ? affinity_placement(scenario.strategy.routing_counts, s.overlap)
-                            : fixed_placement(s.layers, s.experts, s.sites, s.overlap);
-  return [fixed = std::move(placement)](std::int64_t) { return fixed; };
+  Placement placement = staying_placement(scenario.strategy, s.layers, s.experts, s.sites, s.overlap);
+  return [staying = std::move(placement)](std::int64_t) { return staying; };
 }
 
 // The experts follow the dense part in the list of tensor groups.
@@ -171,7 +171,7 @@ void add_store_stages(PlanSummary& summary, const Axes& axes, const Fixed& fixed
     return;
   }
   // Experts of a fixed placement are held by overlap/gcd sets of owners for each site (placement.hpp). Other
-  // placements draw the sets: of N = C(M, O_e) sets, n experts use N·(1 − (1 − 1/N)^n).
+  // placements draw the sets, or have more of them: of N = C(M, O_e) sets, n experts use N·(1 − (1 − 1/N)^n).
   const auto common = static_cast<double>(std::gcd(std::llround(sites), std::llround(overlap)));
   double sets = overlap / common;
   const double experts = fixed.moe_layers * fixed.experts;

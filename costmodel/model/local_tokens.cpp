@@ -19,9 +19,7 @@ std::vector<double> local_token_shares(const Strategy& strategy, const ExpertSha
   if (!counts_skipped_tokens(strategy, shares)) return {};
   const RoutingCounts& counts = strategy.routing_counts;
   const Placement placement =
-      strategy.placement == PlacementKind::affinity
-          ? affinity_placement(counts, shares.overlap)
-          : fixed_placement(counts.layers, counts.experts, counts.sites, shares.overlap);
+      staying_placement(strategy, counts.layers, counts.experts, counts.sites, shares.overlap);
   const auto sites = static_cast<std::size_t>(counts.sites);
   std::vector<double> all(sites, 0), local(sites, 0);
   for (int layer = 0; layer < counts.layers; ++layer) {

@@ -112,6 +112,19 @@ Placement fixed_placement(int layers, int experts, int workers, int overlap) {
   return placement;
 }
 
+Placement rotated_placement(int layers, int experts, int workers, int overlap) {
+  Placement placement = fixed_placement(layers, experts, workers, overlap);
+  if (workers % overlap != 0) return placement;
+  for (int layer = 0; layer < layers; ++layer) {
+    for (int expert = 0; expert < experts; ++expert) {
+      const auto owners = placement.mutable_owners(layer, expert);
+      for (int& owner : owners) owner = (owner + layer % overlap) % workers;
+      std::sort(owners.begin(), owners.end());
+    }
+  }
+  return placement;
+}
+
 Placement random_placement(int layers, int experts, int workers, int overlap, std::uint64_t seed,
                            std::uint64_t epoch) {
   Placement placement(layers, experts, workers, overlap);

@@ -36,6 +36,11 @@ class Placement {
 /// placement if N_le is a whole number.
 Placement fixed_placement(int layers, int experts, int workers, int overlap);
 
+/// The fixed placement with other sets of owners in each layer: where O_e divides M, the blocks of layer l
+/// begin at worker l mod O_e. Each worker must hold equally many experts of a layer. Where O_e does not
+/// divide M, the sets of the fixed placement differ by layer already, and this one is the same.
+Placement rotated_placement(int layers, int experts, int workers, int overlap);
+
 /// A random placement that depends on (seed, epoch) only. Each worker's experts of a layer are equally likely
 /// to be any: a pair (expert, worker) has probability N_le/N_e.
 Placement random_placement(int layers, int experts, int workers, int overlap, std::uint64_t seed,

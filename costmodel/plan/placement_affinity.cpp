@@ -141,6 +141,13 @@ Placement affinity_placement(const RoutingCounts& counts, int overlap, const Pla
   return placement;
 }
 
+Placement staying_placement(const Strategy& strategy, int layers, int experts, int sites, int overlap) {
+  if (strategy.placement == PlacementKind::affinity)
+    return affinity_placement(strategy.routing_counts, overlap);
+  return strategy.placement == PlacementKind::rotated ? rotated_placement(layers, experts, sites, overlap)
+                                                      : fixed_placement(layers, experts, sites, overlap);
+}
+
 double skipped_share(const RoutingCounts& counts, const Placement& placement) {
   double routed = 0, skipped = 0;
   for (int l = 0; l < counts.layers; ++l) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "costmodel/inputs/routing_counts.hpp"
+#include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/placement.hpp"
 
 namespace fomoe::costmodel {
@@ -17,6 +18,9 @@ namespace fomoe::costmodel {
 /// paths over the M workers in O(N_e·O_e·M²·N_le) steps. Ties go to lower ids.
 Placement affinity_placement(const RoutingCounts& counts, int overlap, const Placement* previous = nullptr,
                              std::int64_t migration_cost = 0);
+
+/// The placement of a strategy whose experts stay: fixed, rotated, or by affinity.
+Placement staying_placement(const Strategy& strategy, int layers, int experts, int sites, int overlap);
 
 /// Share of all routed tokens whose expert is not at their site; 0 if no tokens were routed.
 double skipped_share(const RoutingCounts& counts, const Placement& placement);

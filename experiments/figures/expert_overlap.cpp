@@ -52,7 +52,7 @@ Claim fixed_against_random(const Trained& trained, const std::string& outer, con
 // exp1, the experts of a random placement had moved once more, and nobody had trained with them.
 Trained rows_of_sites(Assumptions& assume, const Trained& all) {
   if (!assume.text("rows", "").empty()) return all;
-  Trained kept = trained_runs(assume, {"moving-experts", "more-seeds", "static-experts"});
+  Trained kept = trained_runs(assume, {"moving-experts", "more-seeds", "static-experts", "rotated-experts"});
   for (const auto& point : all) {
     if (!moves(point.first)) kept.insert_or_assign(point.first, point.second);
   }
@@ -73,6 +73,11 @@ std::vector<Claim> claims_of_placement(const Trained& trained, const Trained& of
     s.others.erase(kReshuffle);
     return s;
   };
+  const auto blocks_of = [](Setting s) -> std::optional<Setting> {
+    if (s.placement != "rotated") return {};
+    s.placement = "fixed";
+    return s;
+  };
   std::vector<Claim> claims = {
       fixed_against_random(of_sites, "local_adamw", "LocalAdamW", &TrainedRuns::site_losses),
       fixed_against_random(of_sites, "nesterov", "DiLoCo's outer step", &TrainedRuns::site_losses)};
@@ -84,6 +89,12 @@ std::vector<Claim> claims_of_placement(const Trained& trained, const Trained& of
         "fixed blocks of owners reach a lower perplexity than owners that are drawn once" + which,
         "perplexity with owners drawn once over that with fixed blocks",
         effect_of(runs, differences(runs, fixed_of), losses)));
+    claims.push_back(claim_above_zero(
+        "the same blocks of owners in every layer reach a lower perplexity than blocks that begin at another "
+        "site in each layer" +
+            which,
+        "perplexity with rotated blocks over that with fixed blocks",
+        effect_of(runs, differences(runs, blocks_of), losses)));
     claims.push_back(
         claim_above_zero("experts that move reach a lower perplexity than owners that are drawn once" + which,
                          "perplexity with owners drawn once over that with experts that move",
@@ -160,7 +171,8 @@ Figure expert_overlap(Assumptions& assume) {
   Figure figure;
   figure.columns = point_columns();
   const Trained paper = paper_runs(assume, PaperRows::merged),
-                proxy = trained_runs(assume, {"moving-experts", "exp1", "more-seeds", "static-experts"});
+                proxy = trained_runs(
+                    assume, {"moving-experts", "exp1", "more-seeds", "static-experts", "rotated-experts"});
   const auto all = [](const Setting&) { return true; };
   figure.rows = point_rows(paper_runs(assume, PaperRows::exp1), "paper", all);
   const auto ours = point_rows(proxy, "proxy", all);

@@ -53,8 +53,12 @@ constexpr Key kStrategyKeys[] = {
     {"expert_overlap", Values(Kind::count, kMaxSites), "",
      "the number of sites: every site holds every expert", "number of sites that hold each expert, O_e", "2",
      member<&Strategy::expert_overlap>, counts},
-    {"placement", Kind::choice, "\"fixed\"", "", "method that assigns experts to sites", "\"fixed\"",
-     member<&Strategy::placement>},
+    {"placement", Kind::choice, "\"fixed\"", "",
+     "method that assigns experts to sites: the same blocks of sites in every layer (fixed), blocks that "
+     "begin "
+     "at another site in each layer (rotated), owners that are drawn (random), or owners by routing_counts "
+     "(affinity)",
+     "\"fixed\"", member<&Strategy::placement>},
     {"routing_counts", Kind::text, "", "no counts; placement = \"affinity\" needs them",
      "CSV file, relative to this file, with the columns layer,expert,site,count: layers and experts count "
      "from 0, and count is the number of the site's tokens that chose the expert; with skip_token, the "

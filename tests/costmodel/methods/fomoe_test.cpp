@@ -201,3 +201,16 @@ TEST_CASE("fomoe: where each site gets as many experts in all layers, they are a
   CHECK(report.sites[0].bytes_sent == report.sites[2].bytes_sent);
   CHECK(report.sites[0].memory_bytes == report.sites[2].memory_bytes);
 }
+
+TEST_CASE("fomoe: a rotated placement sends the bytes of the fixed one, and needs equally many experts") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  const double fixed = tests::sent_in_round(tests::plan_of(scenario), 4, 0).total();
+  scenario.strategy.placement = PlacementKind::rotated;
+  const Plan plan = tests::plan_of(scenario);
+  CHECK(tests::sent_in_round(plan, 4, 0).total() == doctest::Approx(fixed).epsilon(1e-12));
+  CHECK(migrations(plan.placement(0), plan.placement(1)).empty());
+  CHECK(closed_form(scenario).sites[0].bytes_sent ==
+        doctest::Approx(static_cast<double>(plan.rounds) * fixed).epsilon(1e-9));
+  scenario.model.experts = 9;
+  CHECK_THROWS_AS(check(scenario), InputError);
+}

@@ -192,3 +192,25 @@ TEST_CASE("the same seed and epoch give the same placement, and epochs differ") 
   }
   CHECK(differences > 0);
 }
+
+TEST_CASE("rotated placement: the fixed blocks, which begin at another worker in each layer") {
+  const Placement rotated = rotated_placement(4, 8, 4, 2), fixed = fixed_placement(4, 8, 4, 2);
+  check_constraints(rotated);
+  for (int expert = 0; expert < 8; ++expert) {
+    const auto owners_in = [&](const Placement& placement, int layer) {
+      const auto owners = placement.owners(layer, expert);
+      return std::vector<int>(owners.begin(), owners.end());
+    };
+    const int first = 2 * (expert / 4);  // of the fixed block
+    CHECK(owners_in(rotated, 0) == owners_in(fixed, 0));
+    CHECK(owners_in(rotated, 1) == (first == 0 ? std::vector<int>{1, 2} : std::vector<int>{0, 3}));
+    CHECK(owners_in(rotated, 2) == owners_in(fixed, 2));
+    CHECK(owners_in(rotated, 3) == owners_in(rotated, 1));
+  }
+  for (const int workers : {2, 4, 8, 16}) {
+    for (int overlap = 1; overlap <= workers; overlap *= 2)
+      check_constraints(rotated_placement(5, 16, workers, overlap));
+  }
+  // Where O_e does not divide M, the sets of the fixed placement differ by layer already.
+  CHECK(migrations(rotated_placement(3, 9, 3, 2), fixed_placement(3, 9, 3, 2)).empty());
+}
