@@ -27,8 +27,7 @@ struct LayerKind {
 struct StackShape {
   LayerKind dense, moe;
   double queries = 0, keys = 0, values = 0, output = 0;  // elements of a token in a layer of attention
-  double expanded =
-      0;  // keys without their rotary part and values, as latents are expanded to; 0: no latents
+  double expanded = 0;  // of latents: keys without their rotary part, and values
   double heads = 0;
   double latent_elements = 0;  // inputs and outputs of the latents' norms, which every GPU keeps
   double other_elements = 0;   // gates, indexers, norms of queries and keys, linear attention; divided
