@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from ._files import write_whole
+
 # The fields of a config that decide the counts of parameters and FLOPs, by their usual names.
 _DECISIVE = ("attention_bias", "first_k_dense_replace", "head_dim", "hidden_size", "intermediate_size", "kv_lora_rank",
              "mlp_bias", "moe_intermediate_size", "n_routed_experts", "n_shared_experts", "num_attention_heads", "num_experts",
@@ -164,5 +166,5 @@ def describe(config: Any, path: str | os.PathLike | None, answer: Callable[[list
 
 def _written(model: dict[str, Any], path: str | os.PathLike | None) -> dict[str, Any]:
     if path is not None:
-        pathlib.Path(path).write_text(json.dumps(model, indent=2) + "\n")
+        write_whole(path, json.dumps(model, indent=2) + "\n")
     return model

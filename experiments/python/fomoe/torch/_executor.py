@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .. import InputError, Scenario
+from .._files import check_output, write_whole
 from ._checks import check_groups, check_operations
 from ._experts import Experts
 from ._groups import Names, local_experts
@@ -60,6 +61,8 @@ class Plan:
                  experts: str | Iterable[str] | None = None, router: str | Iterable[str] | None = None, automatic: bool = False, group: Any = None,
                  report: str | os.PathLike | None = None, plan_file: str | os.PathLike | None = None) -> None:
         optimizers = [optimizer] if hasattr(optimizer, "param_groups") else list(optimizer)
+        if report is not None:
+            check_output("report", report, [file for file in (scenario, plan_file) if isinstance(file, (str, os.PathLike))])
         self._answered = ask(scenario, plan_file)
         self._plan, self._digest = TrafficPlan(self._answered.plan), digest(self._answered.plan)
         resolved = self._answered.report["scenario"]
@@ -173,4 +176,12 @@ class Plan:
         if self._report is not None and self.node == 0:
             document = measured_report(self._answered, self._plan, everywhere, first_round=self._first_round, steps=self.steps_done - self._first_step,
                                        device=self._walk.device, started_at=self._started_at)
-            self._report.write_text(json.dumps(document, indent=2) + "\n")
+            self._write(json.dumps(document, indent=2) + "\n")
+
+    def _write(self, report: str) -> None:
+        """A report is the result of hours, so it is not lost with the disk of its file."""
+        try:
+            write_whole(self._report, report)
+        except OSError as error:
+            print(report, flush=True)
+            raise OSError(f"{self._report}: cannot be written ({error.strerror}); the report was printed instead") from error

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from .. import InputError
+from .._files import check_output, write_whole
 from ._report import device_name, peak_memory_bytes
 from ._shape import shape
 
@@ -144,6 +145,7 @@ def profile(step: Callable[..., Any], path: str | os.PathLike, *, model: Any, se
     fomoe.torch.shape(). device: where the step runs (default: cuda if the model is a module there, otherwise cpu); on cuda the times are
     those of the GPU. dtype: of the matrix products, fp32 or bf16 (default: that of the module's parameters). Raises InputError.
     """
+    check_output("path", path, [model] if isinstance(model, (str, os.PathLike)) else [])
     first = next(model.parameters()) if isinstance(model, torch.nn.Module) else None
     at = torch.device(device) if device is not None else first.device if first is not None else torch.device("cpu")
     kind = dtype if dtype is not None else _DTYPES.get(first.dtype) if first is not None else None
@@ -173,5 +175,5 @@ def profile(step: Callable[..., Any], path: str | os.PathLike, *, model: Any, se
                 "origin": {"kind": "fomoe.torch", "file": "", "sha256": "", "lines": "", "warmup_dropped": warmup, "gpus": 1, "whole_steps": whole,
                            "composed": "", "scaled": ""},
                 "points": points}
-    pathlib.Path(path).write_text(json.dumps(document, indent=1) + "\n")
+    write_whole(path, json.dumps(document, indent=1) + "\n")
     return measured

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .. import InputError, model_from_transformers
+from .._files import write_whole
 from ._groups import compiled
 from ._scenario import run_fomoe
 
@@ -35,7 +36,7 @@ def shape(model: torch.nn.Module, path: str | os.PathLike | None = None, *, expe
         raise InputError(f"shape: got a model of {elements} parameters, whose config describes {counted}; expected as many, without encoders of images "
                          "and sound, which do not count; for example a language model that is made from its config and has not been changed")
     if path is not None:
-        pathlib.Path(path).write_text(json.dumps(document, indent=2) + "\n")
+        write_whole(path, json.dumps(document, indent=2) + "\n")
     return document
 
 
