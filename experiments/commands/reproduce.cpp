@@ -6,7 +6,7 @@
 #include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/options.hpp"
-#include "experiments/figures/claims_table.hpp"
+#include "experiments/figures/claims.hpp"
 #include "experiments/figures/figure.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,15 @@ Json to_json(const Claim& claim);
 /// The claims as JSON, and as lines of text for people.
 Json to_json(const std::vector<Claim>& claims);
 std::string text_of(const std::vector<Claim>& claims);
+
+/// All claims of several figures in one table: what the paper's printed figures say, and what our runs say.
+/// One row for each claim of the figures' findings, in their order. A claim that is made of the paper's
+/// printed means and of our runs has one row. Effects and intervals of 95 % are in per cent; the seeds are
+/// the fewest of a setting that was compared. Cells that are not known are empty.
+Figure claims_table(const std::vector<Figure>& figures, const std::vector<std::string_view>& ids);
+
+/// The table for people: the verdicts in columns, and the claim last.
+std::string claims_text(const Figure& table);
 
 /// Whether no other point has both a smaller or equal `cost` and a smaller loss.
 std::vector<bool> on_frontier(const std::vector<std::pair<double, double>>& cost_and_loss);

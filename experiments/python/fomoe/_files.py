@@ -6,12 +6,12 @@ import os
 import pathlib
 from collections.abc import Iterable
 
-from ._fomoe import InputError
-
 
 def check_output(name: str, path: str | os.PathLike, inputs: Iterable[str | os.PathLike] = ()) -> None:
     """Whether the file `path` of the argument `name` can be written, before hours of work rather than after them. Raises InputError if its folder does not
     exist, or if it is one of `inputs`, also through links."""
+    from ._fomoe import InputError  # not there in the source tree, which says so itself
+
     file = pathlib.Path(path)
     if not file.absolute().parent.is_dir():
         raise InputError(f'{name}: got "{path}"; expected a file in an existing folder; for example {name}="result.json"')

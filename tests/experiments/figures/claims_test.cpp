@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "experiments/figures/claims_table.hpp"
 #include "platforms/support/input_error.hpp"
 
 using namespace fomoe::figures;

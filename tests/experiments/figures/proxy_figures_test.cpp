@@ -89,13 +89,15 @@ TEST_CASE("fig-exp1: placements are judged by the whole model and by the sites' 
                    "fomoe");
   };
   const std::string rows = placed("fixed", "", 4.0, 0.2) + placed("random", "", 3.9, 0.6) +
-                           placed("random", "1_000_000", 3.95, 0.35) + rows_of({.loss = 3.8}, "diloco");
+                           placed("random", "1_000_000", 3.95, 0.35) + placed("rotated", "", 4.05, 0.3) +
+                           rows_of({.loss = 3.8}, "diloco");
   CHECK(
       verdicts("fig-exp1", rows) ==
       // LocalAdamW was not trained, and one overlap says nothing of convergence or of other costs.
       "cannot be told, cannot be told, does not hold, holds, cannot be told, cannot be told, cannot be told, "
-      // Fixed against random by the sites' own models; then against owners that are drawn once.
-      "cannot be told, holds, does not hold, holds, holds, does not hold, "
+      // Fixed against random by the sites' own models; then against owners that are drawn once and rotated
+      // blocks, and moving experts.
+      "cannot be told, holds, does not hold, holds, holds, holds, holds, does not hold, "
       // Routers choose among 8 experts at a site as evenly as they could, and among 16 less so.
       "holds");
 }

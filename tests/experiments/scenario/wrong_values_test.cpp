@@ -41,9 +41,8 @@ TEST_CASE("wrong names in a scenario") {
        "which names a CSV file with the columns layer,expert,site,count; for example routing_counts = "
        "\"routing.csv\""},
       {"local_steps = 4", "placement = \"affine\"", "",
-       ":9: strategy.placement: got \"affine\"; expected one of \"fixed\", \"random\", \"affinity\"; for "
-       "example "
-       "placement = \"fixed\""},
+       ":9: strategy.placement: got \"affine\"; expected one of \"fixed\", \"random\", \"affinity\", "
+       "\"rotated\"; for example placement = \"fixed\""},
       {"local_steps = 4", "outer_optimizer = \"adams\"", "",
        ":9: strategy.outer_optimizer: got \"adams\"; expected one of \"nesterov\", \"adam\", \"yogi\", "
        "\"average\", \"local_adamw\"; for example outer_optimizer = \"nesterov\"; did you mean \"adam\"?"},
