@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -284,6 +285,15 @@ TEST_CASE("an answer that cannot be written completely leaves no file, and the e
                       (folder / "a.json") + "\"");
   CHECK(ran.exit_status == 1);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("compare: K is the scenario's, also where the last round is short") {
+  // 191 steps: 12 rounds of 16, the last one with 15, and 2 rounds of 100, the last one with 91.
+  const Ran ran = run("fomoe compare " + kTwoSites +
+                      " --engine closed-form --case strategy.local_steps=16 --case strategy.local_steps=100");
+  REQUIRE(ran.exit_status == 0);
+  CHECK(std::regex_search(ran.out, std::regex("fomoe +16 ")));
+  CHECK(std::regex_search(ran.out, std::regex("fomoe +100 ")));
 }
 
 TEST_CASE("compare: where a ring mostly waits for latency, the answer suggests another collective") {

@@ -129,7 +129,7 @@ TEST_CASE("regions whose links differ: rounds inside them, and all-reduces throu
     CHECK(costmodel::approximates(costmodel::resolve(scenario)));
     const double error = transfer_error(scenario);
     CHECK(error > -1e-6);
-    CHECK(error < 0.1);
+    CHECK(error < 0.05);
     mean_error += error / 8;
   }
   CHECK(mean_error < 0.03);
