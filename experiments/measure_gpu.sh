@@ -122,14 +122,15 @@ run_library() {  # the same model with LibTorch's operators
 }
 run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences "$skip_batches"; }
 run_whole() { ours large "$1/large.json" --layers "$whole" --local-experts "$(experts large | cut -d , -f 1)" --micro-batch-sequences 1,2; }
-# Processes that share the device keep the same time for each point, so that none ends before the others.
+# Processes that share the device keep the same time for each point, so that none ends before the others. They share the
+# cores too: threads that wait for work in a loop would keep the other processes from theirs, ten times longer on two cores.
 at_once() {  # FOLDER PROCESSES MODEL…: profiles of the models, by several processes that start together
   local folder=$1 processes=$2 name process status=0 running steps=(--shared-device --warmup 5)
   shift 2
   for name in "$@"; do
     running=()
     for ((process = 1; process <= processes; process++)); do
-      ours "$name" "$folder/$name-$process.json" --local-experts "$(experts "$name" | cut -d , -f 1,2)" --micro-batch-sequences 1 >"$folder/$name-$process.txt" 2>&1 &
+      OMP_WAIT_POLICY=passive ours "$name" "$folder/$name-$process.json" --local-experts "$(experts "$name" | cut -d , -f 1,2)" --micro-batch-sequences 1 >"$folder/$name-$process.txt" 2>&1 &
       running+=($!)
     done
     for process in "${running[@]}"; do wait "$process" || status=1; done
