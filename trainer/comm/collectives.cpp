@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -93,8 +94,13 @@ TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const T
     : transport_(&transport), options_(options) {
   const at::Tensor like =
       at::empty({0}, at::device(options.device).dtype(options.exact_wire ? at::kDouble : at::kFloat));
+  const costmodel::Pieces pieces =  // an object is never split
+      costmodel::through_store(transfer) ? costmodel::Pieces() : options.pieces;
+  std::map<std::vector<NodeId>, std::size_t> objects;
   std::vector<std::vector<PatternRun*>> calls;
   for (const Exchange& exchange : transfer.exchanges) {
+    // the number is the same at all processes, whatever they are concerned with
+    const int object = static_cast<int>(objects.try_emplace(exchange.nodes, objects.size()).first->second);
     const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
                                        [&](NodeId node) { return transport.hosts(node); });
     if (!concerned) continue;
@@ -102,10 +108,10 @@ TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const T
     for (const Payload& payload : exchange.payloads) {
       auto parts = std::make_unique<Cut>(
           Cut{exchange, payload, from_partial(transfer, payload), to_partial(transfer, payload)});
-      if (!options.pieces) call = 0;
-      for (const std::int64_t elements : cut(payload, options.pieces)) {
-        parts->runs.push_back(
-            make_pattern_run(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
+      if (!pieces) call = 0;
+      for (const std::int64_t elements : cut(payload, pieces)) {
+        parts->runs.push_back(make_pattern_run(transfer, {exchange, payload, elements, object}, transport,
+                                               options.exact_wire, like));
         if (calls.size() <= call) calls.emplace_back();
         calls[call++].push_back(parts->runs.back().get());
       }

@@ -19,7 +19,7 @@ constexpr std::int64_t kLeastPartBytes = 1 << 16;
 class GlooTransport : public Transport {
  public:
   GlooTransport(const RankTransportOptions& options, std::vector<c10::intrusive_ptr<c10d::Backend>> groups)
-      : Transport(options.nodes, nodes_of_site(options.nodes, options.site)),
+      : Transport(options.nodes, nodes_of_site(options.nodes, options.site, options.hosts_store)),
         names_(options.names),
         rank_of_site_(options.rank_of_site),
         groups_(std::move(groups)) {
@@ -127,10 +127,12 @@ class GlooTransport : public Transport {
 
 }  // namespace
 
-std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>& nodes, int site) {
+std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>& nodes, int site,
+                                             bool with_store) {
   std::vector<costmodel::NodeId> ids;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    if (nodes[n].site == site) ids.push_back(static_cast<costmodel::NodeId>(n));
+    if (nodes[n].site == site || (with_store && nodes[n].kind == costmodel::NodeKind::store))
+      ids.push_back(static_cast<costmodel::NodeId>(n));
   }
   return ids;
 }

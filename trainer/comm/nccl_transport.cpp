@@ -15,7 +15,7 @@ namespace {
 class NcclTransport : public Transport {
  public:
   NcclTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::Backend> group)
-      : Transport(options.nodes, nodes_of_site(options.nodes, options.site)),
+      : Transport(options.nodes, nodes_of_site(options.nodes, options.site, options.hosts_store)),
         names_(options.names),
         rank_of_site_(options.rank_of_site),
         device_(options.device),

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/comm/through_store.hpp"
+
 namespace fomoe::trainer {
 
 using costmodel::Collective;
@@ -236,6 +238,8 @@ class Rooted : public PatternRun {
 
 std::unique_ptr<PatternRun> make_pattern_run(const Transfer& transfer, const PieceOf& piece,
                                              Transport& transport, bool exact, const at::Tensor& like) {
+  if (costmodel::through_store(transfer))
+    return std::make_unique<ThroughStore>(transfer, piece, transport, exact, like);
   const bool ordered = transfer.collective == Collective::direct;
   const bool sparse = piece.payload.format.sparse();
   switch (transfer.pattern) {
@@ -259,7 +263,7 @@ std::unique_ptr<PatternRun> make_pattern_run(const Transfer& transfer, const Pie
   throw std::invalid_argument(
       "the trainer does not implement this communication pattern; it implements all-reduce, reduce-scatter "
       "and all-gather (ring or recursive halving and doubling), all-to-all broadcast, reduce, broadcast and "
-      "point-to-point");
+      "point-to-point; through a store all-reduce, all-to-all broadcast and broadcast");
 }
 
 }  // namespace fomoe::trainer

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "costmodel/plan/collective_steps.hpp"
@@ -20,6 +22,7 @@ struct PieceOf {
   const costmodel::Exchange& exchange;
   const costmodel::Payload& payload;
   std::int64_t elements;
+  int object = 0;  // see StoredObject::number
 };
 
 class PatternRun {
@@ -29,6 +32,7 @@ class PatternRun {
         exchange_(&piece.exchange),
         traffic_(piece.payload.traffic),
         elements_(piece.elements),
+        object_(piece.object),
         transport_(&transport),
         codec_(piece.payload.format, exact),
         values_(piece.exchange.nodes.size()) {}
@@ -81,16 +85,29 @@ class PatternRun {
     return at::cat(parts);
   }
 
-  void send(Phase& phase, int from, int to, std::int64_t count, std::function<at::Tensor()> encoded,
-            std::function<void(const at::Tensor&)> received) const {
-    phase.add(node(from), node(to), traffic_, codec_.bytes(count), std::move(encoded), std::move(received));
+  using Encoded = std::function<at::Tensor()>;
+  using Received = std::function<void(const at::Tensor&)>;
+  void send(Phase& phase, int from, int to, std::int64_t count, Encoded encoded, Received received) const {
+    send_bytes(phase, from, to, from, codec_.bytes(count), std::move(encoded), std::move(received));
+  }
+  /// Sends bytes that the node at the position `origin` has made, and a store between them passes on.
+  void send_bytes(Phase& phase, int from, int to, int origin, std::int64_t bytes, Encoded encoded,
+                  Received received) const {
+    std::optional<StoredObject> object;
+    if (is_store(from) || is_store(to)) object = {object_, node(origin)};
+    phase.add(node(from), node(to), object, traffic_, bytes, std::move(encoded), std::move(received));
   }
 
  private:
+  [[nodiscard]] bool is_store(int p) const {
+    return transport_->nodes()[static_cast<std::size_t>(node(p))].kind == costmodel::NodeKind::store;
+  }
+
   costmodel::CollectiveSteps steps_;
   const costmodel::Exchange* exchange_;
   costmodel::TrafficClass traffic_;
   std::int64_t elements_;
+  int object_;
   Transport* transport_;
   WireCodec codec_;
   std::vector<at::Tensor> values_;  // by position; only hosted contributors have one

@@ -4,8 +4,8 @@
 
 namespace fomoe::trainer {
 
-void Phase::add(costmodel::NodeId from, costmodel::NodeId to, costmodel::TrafficClass traffic,
-                std::int64_t bytes, std::function<at::Tensor()> encode,
+void Phase::add(costmodel::NodeId from, costmodel::NodeId to, const std::optional<StoredObject>& object,
+                costmodel::TrafficClass traffic, std::int64_t bytes, std::function<at::Tensor()> encode,
                 std::function<void(const at::Tensor&)> received) {
   const bool sends = transport_->hosts(from), receives = transport_->hosts(to);
   if (!sends && !receives) return;
@@ -14,17 +14,16 @@ void Phase::add(costmodel::NodeId from, costmodel::NodeId to, costmodel::Traffic
     if (receives) empty_.push_back(std::move(segment));
     return;
   }
-  Bundle& bundle = bundles_[{from, to}];
+  Bundle& bundle = bundles_[{from, to, object}];
   segment.offset = std::accumulate(bundle.bytes_of.begin(), bundle.bytes_of.end(), std::int64_t{0});
   bundle.bytes_of.at(static_cast<std::size_t>(traffic)) += bytes;
   bundle.segments.push_back(std::move(segment));
 }
 
 void Phase::lay_out() {
-  for (const auto& [pair, bundle] : bundles_) {
+  for (const auto& [way, bundle] : bundles_) {
     Message& message = messages_.emplace_back();
-    message.from = pair.first;
-    message.to = pair.second;
+    std::tie(message.from, message.to, message.object) = way;
     message.bytes_of = bundle.bytes_of;
     message.used_on = device_;
   }
@@ -38,7 +37,7 @@ void Phase::expect() {
 void Phase::run() {
   if (messages_.empty()) lay_out();
   auto message = messages_.begin();
-  for (const auto& [pair, bundle] : bundles_) {
+  for (const auto& [way, bundle] : bundles_) {
     std::vector<at::Tensor> parts;
     for (const Segment& segment : bundle.segments) {
       if (segment.encode) parts.push_back(segment.encode());
@@ -49,7 +48,7 @@ void Phase::run() {
   transport_->exchange(messages_, channel_);
   for (const Segment& segment : empty_) segment.received(at::empty({0}, at::kByte));
   message = messages_.begin();
-  for (const auto& [pair, bundle] : bundles_) {
+  for (const auto& [way, bundle] : bundles_) {
     for (const Segment& segment : bundle.segments) {
       if (segment.received) segment.received(message->received.narrow(0, segment.offset, segment.bytes));
     }

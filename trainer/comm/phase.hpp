@@ -1,9 +1,12 @@
-// One phase of a transfer: the segments of many exchanges, gathered into one message for each pair of nodes.
+// One phase of a transfer: the segments of many exchanges, gathered into one message for each pair of nodes
+// and, through a store, for each object.
 // The sizes and places of all segments are determined before there is anything to send, so that the receives
 // can be posted early.
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,8 +27,10 @@ class Phase {
   /// run() calls `encode` in the process that hosts `from`. After everything has arrived, it calls `received`
   /// in the process that hosts `to`. In a process that hosts only one of the two nodes, the function of the
   /// other node may be empty.
-  void add(costmodel::NodeId from, costmodel::NodeId to, costmodel::TrafficClass traffic, std::int64_t bytes,
-           std::function<at::Tensor()> encode, std::function<void(const at::Tensor&)> received);
+  /// `object` is set if a store is an end.
+  void add(costmodel::NodeId from, costmodel::NodeId to, const std::optional<StoredObject>& object,
+           costmodel::TrafficClass traffic, std::int64_t bytes, std::function<at::Tensor()> encode,
+           std::function<void(const at::Tensor&)> received);
   /// Posts the receives (see Transport::expect); call it after all segments have been added. For the phases
   /// of one channel, call expect() in the order in which the phases run.
   void expect();
@@ -47,7 +52,8 @@ class Phase {
   Transport* transport_;
   int channel_;
   at::Device device_;
-  std::map<std::pair<costmodel::NodeId, costmodel::NodeId>, Bundle> bundles_;
+  using Way = std::tuple<costmodel::NodeId, costmodel::NodeId, std::optional<StoredObject>>;  // from, to
+  std::map<Way, Bundle> bundles_;
   std::vector<Message> messages_;  // in the order of bundles_
   std::vector<Segment> empty_;     // segments of 0 bytes: received() is called without a message
 };

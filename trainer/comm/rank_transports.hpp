@@ -24,6 +24,7 @@ struct RankTransportOptions {
   std::vector<std::string> names;  // of the sites, by rank
   int rank = 0;
   int site = 0;                   // the site of this process
+  bool hosts_store = false;       // see SitePlace
   std::vector<int> rank_of_site;  // -1: the site takes no part
   double timeout_s = 0;
   int streams = 1;  // TCP connections between two sites; large messages are divided among them
@@ -47,7 +48,9 @@ c10::intrusive_ptr<c10d::Backend> gloo_backend(const RankTransportOptions& optio
                                                const std::string& own_address);
 c10::intrusive_ptr<c10d::Backend> nccl_backend(const RankTransportOptions& options);
 
-/// The nodes of one site. Each process of the site trains all of them.
-std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>& nodes, int site);
+/// The nodes of one site, and the store if the site's processes are the aggregator beside it. Each process of
+/// the site hosts all of them.
+std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>& nodes, int site,
+                                             bool with_store = false);
 
 }  // namespace fomoe::trainer

@@ -127,7 +127,7 @@ class SiteTransport : public Transport {
  public:
   SiteTransport(const std::vector<costmodel::Node>& nodes, std::unique_ptr<Transport> across,
                 SiteRanks& ranks, bool concurrent)
-      : Transport(nodes, nodes_of_site(nodes, ranks.place().site)),
+      : Transport(nodes, nodes_of_site(nodes, ranks.place().site, ranks.place().hosts_store)),
         across_(std::move(across)),
         ranks_(ranks),
         concurrent_(concurrent) {
@@ -137,6 +137,12 @@ class SiteTransport : public Transport {
   }
 
   [[nodiscard]] bool concurrent() const override { return concurrent_; }
+  void use_store(std::shared_ptr<ObjectStore> store) override {
+    if (across_) across_->use_store(std::move(store));
+  }
+  void begin_round(std::int64_t index) override {
+    if (across_) across_->begin_round(index);
+  }
 
  protected:
   void post(const std::vector<Message*>& messages, int channel) override {

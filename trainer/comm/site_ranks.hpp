@@ -20,8 +20,9 @@ namespace fomoe::trainer {
 /// A process's place among all processes of a run.
 struct SitePlace {
   int site = 0;
-  int rank = 0;   // among the processes of the site; rank 0 talks to other sites
-  int ranks = 1;  // processes of the site
+  int rank = 0;              // among the processes of the site; rank 0 talks to other sites
+  int ranks = 1;             // processes of the site
+  bool hosts_store = false;  // whether they are also the aggregator beside the platform's store
 };
 
 /// The place of process `rank`, if the processes of one site follow those of the site before it. `counts` has

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "costmodel/plan/plan.hpp"
@@ -33,11 +35,35 @@ class SiteLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Everything that one node sends to another in one phase.
+/// What a store keeps: the payloads that the same nodes exchange in one transfer, and one of these nodes, or
+/// the store itself, has made.
+struct StoredObject {
+  int number = 0;  // of the transfer's first exchange among these nodes
+  costmodel::NodeId origin = 0;
+  friend auto operator<=>(const StoredObject&, const StoredObject&) = default;
+};
+
+/// Where the nodes that exchange through a store (costmodel::NodeKind::store) put what they send. Several
+/// threads may use it.
+class ObjectStore {
+ public:
+  virtual ~ObjectStore() = default;
+  /// Keeps `bytes`, a uint8 tensor on any device, for those who ask for `name`.
+  virtual void put(const std::string& name, const at::Tensor& bytes) = 0;
+  /// Waits until `origin` has put the object, and returns its `bytes` bytes in host memory. Throws SiteLost,
+  /// naming the site, if that takes too long.
+  [[nodiscard]] virtual at::Tensor get(const std::string& name, std::int64_t bytes,
+                                       costmodel::NodeId origin) = 0;
+  /// Called before each round. All nodes have read what was put before the round `index` − 1.
+  virtual void begin_round(std::int64_t /*index*/) {}
+};
+
+/// Everything that one node sends to another in one phase, or one object of it if a store is an end.
 struct Message {
   costmodel::NodeId from = 0, to = 0;
-  BytesByClass bytes_of{};  // bytes by traffic class, for counting; their sum is the length
-  bool counted = true;      // whether traffic() counts the bytes
+  std::optional<StoredObject> object = {};  // set if a store is an end
+  BytesByClass bytes_of{};                  // bytes by traffic class, for counting; their sum is the length
+  bool counted = true;                      // whether traffic() counts the bytes
   /// The device on which the receiver will use the bytes. If it is a GPU, they may arrive there or in host
   /// memory; if it is the CPU, they arrive in host memory unless sender and receiver are in one process.
   at::Device used_on = at::kCPU;
@@ -69,11 +95,11 @@ class Transport {
   [[nodiscard]] const std::vector<costmodel::Node>& nodes() const { return nodes_; }
 
   /// Moves all messages at once. Returns when everything that this process sends or receives has arrived.
-  /// There is at most one message for each pair (from, to). Every process passes the messages that its own
-  /// nodes send or receive. Throws SiteLost, naming the site, if a partner is gone.
-  /// Several threads may call exchange() at once, each with its own channel in [0, kChannels]. A message is
-  /// identified by its channel, sender and receiver. Messages with the same channel, sender and receiver
-  /// arrive in the order in which they were sent.
+  /// There is at most one message for each pair (from, to) and object. Every process passes the messages that
+  /// its own nodes send or receive. Throws SiteLost, naming the site, if a partner is gone. Several threads
+  /// may call exchange() at once, each with its own channel in [0, kChannels]. A message is identified by its
+  /// channel, sender and receiver. Messages with the same channel, sender and receiver arrive in the order in
+  /// which they were sent.
   void exchange(std::vector<Message>& messages, int channel = 0);
 
   /// Posts the receives for the messages that other processes will send to this one, before anybody has sent
@@ -87,8 +113,16 @@ class Transport {
   /// same order at every process.
   [[nodiscard]] virtual bool concurrent() const { return true; }
 
+  /// From now on, messages to and from a node of the kind store are objects in `store`, unless this process
+  /// hosts both ends.
+  virtual void use_store(std::shared_ptr<ObjectStore> store) { store_ = std::move(store); }
+  virtual void begin_round(std::int64_t index) {
+    if (store_) store_->begin_round(index);
+  }
+
   /// The traffic of a hosted node; call it only while no exchange is under way. Messages between nodes of one
-  /// site do not cross between sites and are not counted.
+  /// site do not cross between sites and are not counted. What a store sends is counted by the processes that
+  /// receive it, in sent_to of the store's own node.
   [[nodiscard]] const Traffic& traffic(costmodel::NodeId node) const {
     return traffic_[static_cast<std::size_t>(node)];
   }
@@ -100,10 +134,18 @@ class Transport {
   virtual void move(const std::vector<Message*>& messages, int channel) = 0;
 
  private:
+  [[nodiscard]] bool is_store(costmodel::NodeId node) const {
+    return nodes_[static_cast<std::size_t>(node)].kind == costmodel::NodeKind::store;
+  }
+  [[nodiscard]] bool stored(const Message& message) const { return store_ && message.object; }
+  void count(const Message& message);
+  void move_through_store(const std::vector<Message*>& messages, int channel);
+
   std::vector<costmodel::Node> nodes_;
   std::vector<bool> hosted_;
   std::vector<Traffic> traffic_;
   std::mutex counting_;
+  std::shared_ptr<ObjectStore> store_;
 };
 
 /// The transport of a process that hosts every node.

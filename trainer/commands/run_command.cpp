@@ -24,6 +24,7 @@
 #include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/site_processes.hpp"
+#include "trainer/run/store_session.hpp"
 #include "trainer/run/training_run.hpp"
 #include "trainer/store/secret.hpp"
 
@@ -70,6 +71,7 @@ po::options_description described() {
     ("start-timeout", po::value<std::string>()->value_name("TIME")->default_value("24h"), "time in which all processes must have been started; trainer.timeout holds from then on")
     ("stop-within", po::value<std::string>()->value_name("TIME")->default_value("5min"), "after SIGTERM, with --checkpoints: time in which all sites finish their round, save and end (status 143); 0s: the process ends at once")
     ("interface", po::value<std::string>()->value_name("NAME|ADDRESS"), "network interface, or address of this machine, at which the process listens for other sites (default: the address from which packets to rank 0 leave)")
+    ("store", po::value<std::string>()->value_name("DIR"), "with strategy.collective = \"store\": a folder that the processes of all sites share, such as a mounted bucket, through which they exchange")
     ("log", po::value<std::string>()->value_name("FILE.jsonl"), "write a line of JSON for each step; rank r > 0 adds .rank-r to the file name")
     ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "write how often each site's tokens chose each expert, as input for strategy.routing_counts")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "write the report in the format of `fomoe simulate` (default: print a summary)");
@@ -115,6 +117,11 @@ void check_options(const Given& given) {
     throw UsageError(
         "--interface: got --in-turn too, with which no process connects to another; expected only one of the "
         "two options; for example --interface wg0 --local");
+  if (in_turn && given.has("store"))
+    throw UsageError(
+        "--store: got --in-turn too, with which the store is in memory; expected only one of the two "
+        "options; "
+        "for example --store /mnt/exchange --local");
   if (in_turn && given.has("local"))
     throw UsageError(
         "--in-turn: got --local too; expected only one of the two options; for example --in-turn");
@@ -160,6 +167,7 @@ RunRequest read_request(const Given& given, const scenario::ReadOptions& how) {
   request.resume = given.has("resume");
   request.start_from = given.text("start-from");
   request.log = given.text("log");
+  request.store = given.text("store");
   request.routing_counts = given.text("routing-counts");
   request.paced = given.has("paced");
   request.all_present = mark_all_present;
@@ -332,6 +340,7 @@ int run_command(const std::vector<std::string>& arguments) {
   const bool waits = waits_for_lost_sites(request, processes, in_turn);
   if (!in_turn && all > request.scenario.sites())
     check_parts(request.scenario, costmodel::make_plan(request.scenario), processes);
+  if (!in_turn) check_store(request);
   if (given.has("local")) return launch_all(arguments, given, all, request.threads, waits);
   if (!in_turn) request.launch = launch_among_others(given, request, secret, start_timeout_s, waits);
 

@@ -9,6 +9,7 @@
 
 #include "costmodel/inputs/at_site.hpp"
 #include "trainer/device/cuda_device.hpp"
+#include "trainer/execution/node_name.hpp"
 
 namespace fomoe::trainer {
 
@@ -44,7 +45,8 @@ Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& p
   const PlanNeeds needs = needs_of(scenario, plan, options.paced);
   if (options.paced) pacing_.emplace(scenario_, plan_);
   for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
-    if (transport.hosts(node)) make_worker(node, needs);
+    if (transport.hosts(node) && (!is_store(node) || needs.outer_steps[static_cast<std::size_t>(node)]))
+      make_worker(node, needs);
   }
   zero_clock();
 }
@@ -56,7 +58,9 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
   worker.model.dtype = options_.dtype;
   worker.model.seed = scenario_.seed;
   worker.model.constants = options_.constants;
-  const costmodel::SiteGpus& gpus = costmodel::gpus_of_site(scenario_, plan_.nodes[n].site);
+  // The aggregator beside a store is at no site.
+  const costmodel::SiteGpus& gpus =
+      costmodel::gpus_of_site(scenario_, is_store(node) ? 0 : plan_.nodes[n].site);
   worker.model.activation_checkpointing = gpus.activation_checkpointing;
   worker.model.experts = expert_choice(nullptr, node, scenario_.strategy.skip_token);
   if (plan_.placement && plan_.nodes[n].kind == NodeKind::worker) {
@@ -116,6 +120,7 @@ void Executor::run_round(std::int64_t index) {
   const auto round = std::make_shared<const costmodel::RoundPlan>(plan_.round(index));
   const auto ops = static_cast<OpId>(round->ops.size());
   round_ = index;
+  transport_.begin_round(index);
   started_.assign(round->ops.size(), false);
   done_.assign(round->ops.size(), false);
   expect_transfers(*round, index);
@@ -142,13 +147,14 @@ void Executor::run_round(std::int64_t index) {
 }
 
 void Executor::note(NodeId node, const OpOfRound& which, Activity activity, double start_s, double end_s) {
+  if (is_store(node)) return;  // its times are in no report
   intervals_.push_back({node, which.second, which.first, activity, start_s, end_s});
 }
 
 void Executor::note_upkeep(std::int64_t round, double start_s) {
   const double end_s = now_s();
   for (const auto& [node, worker] : workers_)
-    intervals_.push_back({node, costmodel::kNoOp, round, Activity::upkeep, start_s, end_s});
+    note(node, {round, costmodel::kNoOp}, Activity::upkeep, start_s, end_s);
 }
 
 void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
@@ -210,8 +216,7 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
 }
 
 void Executor::diverged(NodeId node, const std::string& what) const {
-  const int site = plan_.nodes[static_cast<std::size_t>(node)].site;
-  throw Diverged(kDivergedAt + scenario_.platform.sites[static_cast<std::size_t>(site)].name + ": " + what +
+  throw Diverged(kDivergedAt + node_name(plan_, scenario_.platform, node) + ": " + what +
                  " is not finite; a lower trainer.learning_rate or trainer.clip_norm may help, and "
                  "trainer.on_divergence=skip_step leaves out steps with such gradients");
 }

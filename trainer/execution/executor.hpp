@@ -240,6 +240,9 @@ class Executor {
   void settle_ages(const costmodel::Transfer& work);
   void migrate(const costmodel::Transfer& work, std::int64_t round, const std::string& name);
   void make_worker(costmodel::NodeId node, const PlanNeeds& needs);
+  [[nodiscard]] bool is_store(costmodel::NodeId node) const {
+    return plan_.nodes[static_cast<std::size_t>(node)].kind == costmodel::NodeKind::store;
+  }
   void note(costmodel::NodeId node, const OpOfRound& which, costmodel::Activity activity, double start_s,
             double end_s);
   void note_transfer(costmodel::NodeId node, const OpOfRound& which, const std::string& name, double start_s,

@@ -237,7 +237,7 @@ void Executor::settle(OpOfRound which) {
   std::vector<bool> noted(plan_.nodes.size(), false);
   for (const costmodel::Exchange& exchange : flight->work->exchanges) {
     for (const NodeId node : exchange.nodes) {
-      if (!transport_.hosts(node) || noted[static_cast<std::size_t>(node)]) continue;
+      if (!transport_.hosts(node) || is_store(node) || noted[static_cast<std::size_t>(node)]) continue;
       noted[static_cast<std::size_t>(node)] = true;
       note_transfer(node, which, op.name, flight->start_s, flight->end_s);
     }

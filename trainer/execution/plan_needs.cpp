@@ -176,7 +176,8 @@ void note_transfer(const Transfer& transfer, PlanNeeds& needs) {
       if (payload.content != Content::pseudo_gradient) continue;
       needs.residuals = needs.residuals || lossy(payload.format);
       for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {
-        const bool receives_only = transfer.pattern == Pattern::reduce && p == 0;
+        const bool receives_only =
+            p == 0 && (transfer.pattern == Pattern::reduce || costmodel::through_store(transfer));
         if (!receives_only) needs.pseudo_gradients[static_cast<std::size_t>(exchange.nodes[p])] = true;
       }
     }
@@ -213,14 +214,6 @@ bool trains(const costmodel::ModelShape& shape) {
 
 PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan, bool paced) {
   if (!paced) check_model(scenario.model);
-  for (const costmodel::Node& node : plan.nodes) {
-    if (node.kind != costmodel::NodeKind::store) continue;
-    throw InputError(
-        "strategy.collective", "\"store\" with fomoe-train",
-        "a collective among the sites, because fomoe-train has no exchange through a store; `fomoe "
-        "simulate` predicts it",
-        "collective = \"ring\"");
-  }
   if (scenario.strategy.collective == costmodel::Collective::chain)
     throw InputError(
         "strategy.collective", "\"chain\" with fomoe-train",

@@ -228,6 +228,7 @@ SiteLinks Rendezvous::links(const std::vector<costmodel::Node>& nodes, const at:
   RankTransportOptions options;
   options.nodes = nodes;
   options.site = place.site;
+  options.hosts_store = place.hosts_store;
   options.rank_of_site = ranks_of_sites(sites.size());
   for (std::size_t site = 0; site < sites.size(); ++site) {
     if (options.rank_of_site[site] >= 0) options.names.push_back(sites[site]);

@@ -4,6 +4,7 @@
 
 #include "costmodel/plan/absences.hpp"
 #include "platforms/support/input_error.hpp"
+#include "trainer/run/store_session.hpp"
 
 namespace fomoe::trainer {
 
@@ -38,6 +39,9 @@ void check_drops(const costmodel::Plan& plan, const std::vector<int>& processes,
     throw UsageError("trainer.on_lost_site: got drop with " + got + "; expected " + expected +
                      "; for example --set " + example);
   };
+  if (has_store(plan))
+    refuse("an exchange through a store, in which the objects of a lost site would be missing",
+           "a collective among the sites", "strategy.collective=direct");
   const std::string operation = costmodel::needs_all_nodes(plan);
   if (operation == "migration")
     refuse("a placement whose experts change their sites", "a placement that stays",

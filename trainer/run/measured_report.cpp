@@ -26,6 +26,9 @@ Timeline timeline_of(const std::vector<Observation>& observations, const Interva
       for (std::size_t to = 0; to < one.traffic.sent_to.size(); ++to)
         timeline.sent.add(one.node, static_cast<int>(to), static_cast<double>(one.traffic.sent_to[to]));
     }
+    for (std::size_t to = 0; to < seen.sent_by_store.size(); ++to)  // the store is the last node
+      timeline.sent.add(static_cast<int>(seen.sent_by_store.size()) - 1, static_cast<int>(to),
+                        static_cast<double>(seen.sent_by_store[to]));
   }
   return timeline;
 }
@@ -71,6 +74,7 @@ std::string to_text(const Observation& observation) {
   json out = {{"peak_memory_bytes", observation.peak_memory_bytes},
               {"whole_validation_loss", observation.whole_validation_loss},
               {"upkeep_s", observation.upkeep_s},
+              {"sent_by_store", observation.sent_by_store},
               {"nodes", json::array()},
               {"intervals", to_text(observation.intervals)}};
   for (const Observation::OfNode& one : observation.nodes) {
@@ -92,6 +96,7 @@ Observation observation_from(const std::string& text) {
   out.peak_memory_bytes = in.at("peak_memory_bytes");
   out.whole_validation_loss = in.at("whole_validation_loss");
   out.upkeep_s = in.at("upkeep_s");
+  out.sent_by_store = in.at("sent_by_store").get<std::vector<std::int64_t>>();
   for (const json& one : in.at("nodes")) {
     out.nodes.push_back({one.at("node"),
                          {one.at("sent").get<BytesByClass>(), one.at("received").get<BytesByClass>(),
@@ -192,7 +197,9 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   costmodel::Plan executed = plan;
   executed.rounds = plan.rounds - context.first_round;
   executed.steps = context.steps;
-  executed.classes = {{executed.rounds, 0, /*identical=*/false, nullptr, plan.classes.front().overlapping}};
+  executed.classes = {{executed.rounds, 0, /*identical=*/false,
+                       [first = context.first_round](std::int64_t i) { return first + i; },
+                       plan.classes.front().overlapping}};
   costmodel::Scenario measured = scenario;
   // a placeholder: times were measured, and nothing below uses it
   measured.compute = costmodel::GivenStepTime{1};
@@ -200,6 +207,11 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
 
   costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
   report.executor = "measured";
+  if (report.store) {  // not all rounds have as many
+    report.store->requests = 0;
+    for (std::int64_t round = context.first_round; round < plan.rounds; ++round)
+      report.store->requests += costmodel::store_requests(plan.nodes, plan.round(round));
+  }
   take_upkeep_from_idle(report, executed, observations);
   report.round.upkeep_delay_s = intervals.upkeep_delay_s() / static_cast<double>(executed.rounds);
   double loss = 0, whole_loss = -1;

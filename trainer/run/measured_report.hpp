@@ -32,6 +32,8 @@ struct Observation {
   std::int64_t peak_memory_bytes = 0;  // peak of the process
   double whole_validation_loss = -1;   // of the assembled model; negative: not validated here
   double upkeep_s = 0;                 // validation, checkpoints and logs between rounds, in the whole run
+  std::vector<std::int64_t>
+      sent_by_store;  // bytes that the nodes here got from a store, by node; empty: none
 };
 std::string to_text(const Observation& observation);
 Observation observation_from(const std::string& text);

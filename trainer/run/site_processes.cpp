@@ -85,8 +85,9 @@ void check_sharded(const costmodel::Plan& plan) {
 void check_parts(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                  const std::vector<int>& counts) {
   for (const costmodel::Node& node : plan.nodes) {
+    if (node.kind != costmodel::NodeKind::worker) continue;
     const int processes = counts[static_cast<std::size_t>(node.site)];
-    if (node.kind != costmodel::NodeKind::worker || node.sequences >= processes) continue;
+    if (node.sequences >= processes) continue;
     throw UsageError("compute.gpus_per_site: got " + std::to_string(processes) + " processes for " +
                      std::to_string(static_cast<int>(node.sequences)) + " sequences of " +
                      scenario.platform.sites[static_cast<std::size_t>(node.site)].name +

@@ -18,6 +18,7 @@
 #include "trainer/device/cpu_share.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/execution/checkpoints.hpp"
+#include "trainer/execution/node_name.hpp"
 #include "trainer/record/interval_stream.hpp"
 #include "trainer/record/upkeep_clock.hpp"
 #include "trainer/run/absent_sites.hpp"
@@ -30,6 +31,7 @@
 #include "trainer/run/run_log.hpp"
 #include "trainer/run/site_processes.hpp"
 #include "trainer/run/starting_point.hpp"
+#include "trainer/run/store_session.hpp"
 #include "trainer/sockets/seen_connections.hpp"
 #include "trainer/stopping/stopping.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
@@ -46,8 +48,7 @@ struct Validation {
   std::vector<RouterFigures> routers;
 };
 
-/// Validations at this process.
-struct Losses {
+struct Losses {                                     // at this process
   std::map<costmodel::NodeId, Validation> of_node;  // of the models of the sites
   Validation of_whole;                              // of the whole model, if sites hold parts of it
 };
@@ -94,8 +95,7 @@ class Run {
   }
 
   std::optional<TrainingResult> run() {
-    // The process was killed after the last checkpoint. Whoever restarts the run, such as a job manager, must
-    // learn that it is complete rather than failed.
+    // It was killed after the last checkpoint, and a job manager must learn that it is complete, not failed.
     if (first_round_ == plan_.rounds) {
       if (speaks()) out_ << "the run is already complete\n";
       return std::nullopt;
@@ -191,8 +191,7 @@ class Run {
   // The other processes of a site have the same state, and what they observe is no part of the plan.
   [[nodiscard]] bool leads_site() const { return !ranks_ || ranks_->place().rank == 0; }
   [[nodiscard]] std::string site_name(costmodel::NodeId node) const {
-    const int site = plan_.nodes[static_cast<std::size_t>(node)].site;
-    return scenario_.platform.sites[static_cast<std::size_t>(site)].name;
+    return node_name(plan_, scenario_.platform, node);
   }
   [[nodiscard]] std::int64_t steps_done() const {
     std::int64_t most = 0;
@@ -219,14 +218,16 @@ class Run {
       data_.deal_among(*rendezvous_, process_names(scenario_, counts), counts, request_.checkpoints);
       set_data(digest_, data_.hash());
     }
-    SiteLinks links =
-        rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, site_names(scenario_),
-                           site_place(request_.launch->rank, counts), scenario_.network.streams);
+    SitePlace place = site_place(rank(), counts);
+    place.hosts_store = place.site == 0 && scenario_.platform.store && scenario_.platform.store->aggregates;
+    SiteLinks links = rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport,
+                                         site_names(scenario_), place, scenario_.network.streams);
     ranks_ = std::move(links.ranks);
     transport_ = std::move(links.transport);
+    if (has_store(plan_)) transport_->use_store(join_store(request_, plan_, digest_, *rendezvous_));
   }
 
-  // Every hosted node gets its part of the whole model.
+  // Each hosted node gets its part.
   void take_parts(const WholeModel& whole) {
     check_same_model(whole.shape, scenario_.model);
     check_same_constants(whole.constants, options_.constants);
@@ -243,8 +244,7 @@ class Run {
       out_ << "starts from the state after " << whole.steps << " steps in " << request_.start_from << '\n';
   }
 
-  // Averages of different models would be neither. Sites have the same weights, also after a synchronisation
-  // of everything, unless something is wrong with a machine, a file or a program.
+  // Sites have the same weights here unless something is wrong with a machine, a file or a program.
   void compare_weights(const std::string& when) {
     if (!rendezvous_ || request_.paced) return;
     std::vector<Digest> all;
@@ -315,6 +315,7 @@ class Run {
     Observation own;
     for (const costmodel::NodeId node :
          leads_site() ? executor_->hosted() : std::vector<costmodel::NodeId>()) {
+      if (plan_.nodes[static_cast<std::size_t>(node)].kind == costmodel::NodeKind::store) continue;
       const auto loss = losses.of_node.find(node);
       const MeanNorms norms = norms_.of(node);
       if (const char* name = not_finite(norms)) executor_->diverged(node, name);
@@ -322,7 +323,10 @@ class Run {
       own.nodes.push_back(
           {node, transport_->traffic(node), validation.loss, routed_[node], validation.routers, norms});
     }
-    if (leads_site()) own.whole_validation_loss = losses.of_whole.loss;
+    if (leads_site()) {
+      own.whole_validation_loss = losses.of_whole.loss;
+      own.sent_by_store = sent_by_store(plan_, *transport_);
+    }
     own.upkeep_s = upkeep_->seconds();
     own.intervals = stream_->rest();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());

@@ -24,10 +24,11 @@ struct RunRequest {
       start_from;  // directory of another run's checkpoints, which may have had other sites; empty: none
   // file for JSON lines; empty: none. Rank r > 0 adds ".rank-r" before the extension.
   std::string log;
-  std::string routing_counts;                 // CSV file; empty: none
-  bool paced = false;                         // compute operations sleep; see TrainingOptions
-  int threads = 0;                            // 0: LibTorch's default
-  double stop_within_s = 0;                   // with checkpoints: see Stopping; 0: SIGTERM ends the process
+  std::string store;           // shared folder for a store's objects; empty: none, or all sites train in turn
+  std::string routing_counts;  // CSV file; empty: none
+  bool paced = false;          // compute operations sleep; see TrainingOptions
+  int threads = 0;             // 0: LibTorch's default
+  double stop_within_s = 0;    // with checkpoints: see Stopping; 0: SIGTERM ends the process
   std::function<void()> all_present = [] {};  // called when all sites are there and training begins
 };
 
