@@ -203,6 +203,10 @@ wan::Layout read_layout(const po::variables_map& values) {
       fomoe::scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), read);
   if (scenario.platform.size() < 2)
     throw InputError("platform.sites", std::to_string(scenario.platform.size()), "at least 2", "sites = 2");
+  if (scenario.strategy.collective == fomoe::costmodel::Collective::store)
+    throw InputError("strategy.collective", "\"store\" with fomoe-wan",
+                     "a collective among the sites, because files in a shared folder cross no emulated link",
+                     "collective = \"ring\"");
   return wan::lay_out(scenario.platform, options);
 }
 

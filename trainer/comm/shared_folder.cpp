@@ -25,7 +25,8 @@ std::ifstream opened(const std::string& path, double timeout_s) {
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     std::ifstream file(path, std::ios::binary);
     if (file.is_open()) return file;
-    if (errno != ENOENT) throw std::runtime_error("--store: cannot read " + path + ": " + std::strerror(errno));
+    if (errno != ENOENT)
+      throw std::runtime_error("--store: cannot read " + path + ": " + std::strerror(errno));
     if (std::chrono::steady_clock::now() >= end) return file;
     std::this_thread::sleep_for(pause);
   }
@@ -41,10 +42,12 @@ SharedFolder::~SharedFolder() {
 }
 
 void SharedFolder::remove_session(const std::string& folder) {
-  // Not std::filesystem::remove_all(): LibTorch exports an unusable function of that name, which is called then.
+  // Not std::filesystem::remove_all(): LibTorch exports an unusable function of that name, which is called
+  // then.
   std::error_code ignored;  // what is left is in the way of nobody
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    files.push_back(entry.path());
   for (const auto& file : files) std::filesystem::remove(file, ignored);
   std::filesystem::remove(folder, ignored);
 }

@@ -1,5 +1,5 @@
-// A store for the exchanges of a run: a folder that the processes of all sites reach, such as a mounted bucket
-// or a network file system. An object is a file, which appears whole.
+// A store for the exchanges of a run: a folder that the processes of all sites reach, such as a mounted
+// bucket or a network file system. An object is a file, which appears whole.
 #pragma once
 #include <mutex>
 #include <string>
@@ -12,8 +12,8 @@ namespace fomoe::trainer {
 
 class SharedFolder : public ObjectStore {
  public:
-  /// `folder` exists and belongs to this run alone. `names` are the names of the nodes in errors. With `owner`
-  /// the destructor removes the folder.
+  /// `folder` exists and belongs to this run alone. `names` are the names of the nodes in errors. With
+  /// `owner` the destructor removes the folder.
   SharedFolder(std::string folder, std::vector<std::string> names, double timeout_s, bool owner);
   ~SharedFolder() override;
   SharedFolder(const SharedFolder&) = delete;

@@ -27,13 +27,15 @@ void ThroughStore::add_to(Phase& phase, int step) {
     const int from = sent.from, to = sent.to, origin = sent.result ? 0 : sent.first;
     const WireCodec& format = sent.result ? result_codec_ : codec();
     send_bytes(
-        phase, from, to, origin, format.bytes(elements()), [this, from, origin] { return heard(from, origin); },
+        phase, from, to, origin, format.bytes(elements()),
+        [this, from, origin] { return heard(from, origin); },
         [this, to, origin](const at::Tensor& bytes) { heard(to, origin) = bytes; });
   });
 }
 
 void ThroughStore::after(int step) {
-  if (step == 0 && pattern_ == Pattern::all_reduce && hosted(0)) heard(0, 0) = result_codec_.encode(mean_at(0));
+  if (step == 0 && pattern_ == Pattern::all_reduce && hosted(0))
+    heard(0, 0) = result_codec_.encode(mean_at(0));
 }
 
 at::Tensor ThroughStore::mean_at(int p) {

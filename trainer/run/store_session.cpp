@@ -22,9 +22,10 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kSeenWithin(30);
 
 [[noreturn]] void refuse(const std::string& folder, const std::string& why) {
-  throw UsageError("--store: got \"" + folder + "\", " + why +
-                   "; expected a folder that the processes of all sites can read and write under this name; for "
-                   "example --store /mnt/exchange");
+  throw UsageError(
+      "--store: got \"" + folder + "\", " + why +
+      "; expected a folder that the processes of all sites can read and write under this name; for "
+      "example --store /mnt/exchange");
 }
 
 std::string make_session(const std::string& folder, const Digest& digest) {
@@ -74,7 +75,8 @@ void check_store(const RunRequest& request) {
   if (needed == !request.store.empty()) return;
   if (needed)
     throw UsageError(
-        "--store: got nothing, and strategy.collective = \"store\"; expected a folder that the processes of all "
+        "--store: got nothing, and strategy.collective = \"store\"; expected a folder that the processes of "
+        "all "
         "sites can read and write under this name; for example --store /mnt/exchange");
   throw UsageError("--store: got \"" + request.store +
                    "\", and a scenario whose sites do not exchange through a store; expected one with "
@@ -91,7 +93,8 @@ std::shared_ptr<SharedFolder> join_store(const RunRequest& request, const costmo
   std::vector<std::string> names;
   for (costmodel::NodeId node = 0; node < static_cast<costmodel::NodeId>(plan.nodes.size()); ++node)
     names.push_back(node_name(plan, request.scenario.platform, node));
-  return std::make_shared<SharedFolder>(request.store + '/' + session, names, request.settings.timeout_s, first);
+  return std::make_shared<SharedFolder>(request.store + '/' + session, names, request.settings.timeout_s,
+                                        first);
 }
 
 }  // namespace fomoe::trainer

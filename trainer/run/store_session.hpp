@@ -20,9 +20,9 @@ std::vector<std::int64_t> sent_by_store(const costmodel::Plan& plan, const Trans
 /// round.
 void check_store(const RunRequest& request);
 
-/// Every process calls it: the first one makes a folder for this start of the run in the shared folder, removes
-/// those that earlier starts of the same run have left, and tells the others its name. `digest` says which run it
-/// is. Throws UsageError if a process cannot use the folder.
+/// Every process calls it: the first one makes a folder for this start of the run in the shared folder,
+/// removes those that earlier starts of the same run have left, and tells the others its name. `digest` says
+/// which run it is. Throws UsageError if a process cannot use the folder.
 std::shared_ptr<SharedFolder> join_store(const RunRequest& request, const costmodel::Plan& plan,
                                          const Digest& digest, Rendezvous& rendezvous);
 
