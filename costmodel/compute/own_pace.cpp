@@ -9,6 +9,7 @@
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/math/root.hpp"
 #include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
@@ -29,8 +30,11 @@ struct Use {
 
 /// A worker's cycle without the others.
 struct Worker {
-  double alone_s = 0;           // steps, the outer step, latencies and the preparation of payloads
-  double up_s = 0, down_s = 0;  // transfers over links that no other worker uses
+  double steps_s = 0;                     // local steps
+  double alone_s = 0;                     // steps, the outer step, latencies and the preparation of payloads
+  double fragments = 1;                   // cycles until the same fragment is sent again
+  double up_late_s = 0, down_late_s = 0;  // latency of a transfer, and what comes before it
+  double up_s = 0, down_s = 0;            // transfers over links that no other worker uses
   std::vector<Use> uses;
   friend auto operator<=>(const Worker&, const Worker&) = default;
 };
@@ -70,7 +74,9 @@ class Sharing {
       cycle.up_s = std::max(cycle.up_s, use.up_s / left);
       cycle.down_s = std::max(cycle.down_s, use.down_s / left);
     }
-    cycle.all_s = std::max(worker.alone_s + cycle.up_s + cycle.down_s, kShortest_s);
+    const double fragment_s = (worker.alone_s + cycle.up_s + cycle.down_s) / worker.fragments;
+    cycle.all_s = std::max({fragment_s, worker.steps_s, cycle.up_s + worker.up_late_s,
+                            cycle.down_s + worker.down_late_s, kShortest_s});
     return cycle;
   }
 
@@ -139,18 +145,23 @@ enum Shared : std::size_t { server_downlink, server_uplink, first_link };
 std::vector<Worker> workers_of(const Scenario& scenario, const Platform& platform,
                                const std::vector<Pace>& paces, double up_bytes, double down_bytes) {
   const NetworkModel& network = scenario.network;
-  const double prepared_s =
-      network.payload_bytes_per_s ? (up_bytes + down_bytes) / *network.payload_bytes_per_s : 0;
+  const auto prepared_s = [&](double bytes) {
+    return network.payload_bytes_per_s ? bytes / *network.payload_bytes_per_s : 0;
+  };
   std::vector<Worker> workers;
   for (int site = 0; site < platform.size(); ++site) {
     const auto w = static_cast<std::size_t>(site);
     if (paces[w].local_steps == 0) continue;
     Worker& worker = workers.emplace_back();
+    worker.steps_s = paces[w].steps_s;
     worker.alone_s = paces[w].steps_s + paces[w].applied_s;
+    worker.fragments = static_cast<double>(fragments_of_paces(scenario));
     if (site == 0) continue;
     const platforms::Path &there = platform.path(site, 0), &back = platform.path(0, site);
     const double round_trip_s = there.latency_s + back.latency_s;
-    worker.alone_s += round_trip_s + prepared_s + 2 * network.call_overhead_s;
+    worker.alone_s += round_trip_s + prepared_s(up_bytes + down_bytes) + 2 * network.call_overhead_s;
+    worker.up_late_s = there.latency_s + prepared_s(up_bytes) + network.call_overhead_s;
+    worker.down_late_s = back.latency_s + prepared_s(down_bytes) + network.call_overhead_s;
     const auto own_s = [&](int from, int to, double port_bytes_per_s, double bytes) {
       const platforms::Path& path = platform.path(from, to);
       const double cap = flow_cap_bytes_per_s(network, round_trip_s, path);
@@ -184,7 +195,8 @@ std::vector<Worker> workers_of(const Scenario& scenario, const Platform& platfor
 std::vector<Pace> computing(const Scenario& scenario, const Platform& platform) {
   const double factor = scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation);
   const std::vector<ComputeTimes> times = site_times(scenario, counts_of(scenario));
-  const std::int64_t most = std::min(scenario.strategy.local_steps, optimizer_steps(scenario));
+  const std::int64_t fragments = fragments_of_paces(scenario);
+  const std::int64_t most = std::min(scenario.strategy.local_steps / fragments, optimizer_steps(scenario));
   std::vector<double> step_s;
   double fastest_s = platforms::kUnlimited;
   for (std::size_t w = 0; w < times.size(); ++w) {
@@ -201,7 +213,8 @@ std::vector<Pace> computing(const Scenario& scenario, const Platform& platform) 
           1, static_cast<std::int64_t>(
                  std::floor(static_cast<double>(most) * fastest_s / step_s[w] * (1 + 1e-12))));
     pace.steps_s = static_cast<double>(pace.local_steps) * step_s[w];
-    pace.applied_s = times.front().outer_step_s * factor * platform.sites.front().compute_factor;
+    pace.applied_s = times.front().outer_step_s * factor * platform.sites.front().compute_factor /
+                     static_cast<double>(fragments);
   }
   return paces;
 }
@@ -231,6 +244,10 @@ void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, d
 
 }  // namespace
 
+std::int64_t fragments_of_paces(const Scenario& scenario) {
+  return has_axis(*scenario.strategy.method, "fragments") ? scenario.strategy.fragments : 1;
+}
+
 double remote_cycles(const OwnPaces& paces) {
   double cycles = 0;
   for (std::size_t w = 1; w < paces.sites.size(); ++w) cycles += paces.sites[w].cycles_of_run;
@@ -242,10 +259,12 @@ OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, dou
     return static_cast<double>(count_parameters(scenario.model).total()) *
            format_of(scenario.strategy, content).bytes_per_element();
   };
-  const double up_bytes = bytes ? bytes->first : of_model(Content::pseudo_gradient);
-  const double down_bytes = bytes ? bytes->second : of_model(Content::parameter);
+  const std::int64_t fragments = fragments_of_paces(scenario);
+  const auto parts = static_cast<double>(fragments);
+  const double up_bytes = (bytes ? bytes->first : of_model(Content::pseudo_gradient)) / parts;
+  const double down_bytes = (bytes ? bytes->second : of_model(Content::parameter)) / parts;
   const Platform platform = effective_platform(scenario.platform, scenario.network);
-  OwnPaces answer{{}, 0, up_bytes, down_bytes};
+  OwnPaces answer{{}, 0, up_bytes, down_bytes, fragments};
   answer.sites = computing(scenario, platform);
   const std::vector<Worker> workers = workers_of(scenario, platform, answer.sites, up_bytes, down_bytes);
   const Sharing sharing(workers, first_link + platform.shared_links.size());
@@ -259,7 +278,10 @@ OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, dou
     pace.cycle_s = cycle.all_s;
     const double latency_s = w == 0 ? 0 : platform.path(static_cast<int>(w), 0).latency_s;
     pace.up_s = cycle.up_s + latency_s;
-    pace.down_s = std::max(0.0, cycle.all_s - pace.steps_s - pace.applied_s - pace.up_s);
+    // With one fragment, the rest of the cycle; otherwise a worker is late by what steps do not cover.
+    pace.down_s = fragments > 1 ? cycle.down_s + latency_s
+                                : std::max(0.0, cycle.all_s - pace.steps_s - pace.applied_s - pace.up_s);
+    pace.exposed_s = fragments > 1 ? cycle.all_s - pace.steps_s : pace.up_s + pace.down_s;
     pace.up_bytes_per_s = up_bytes / cycle.up_s;
     pace.down_bytes_per_s = down_bytes / cycle.down_s;
     sequences[w] =

@@ -9,12 +9,14 @@
 
 namespace fomoe::costmodel {
 
-/// A worker that repeats the same cycle: local steps, upload, the server's outer step, download.
+/// A worker that repeats the same cycle: local steps, upload of a fragment, the server's outer step,
+/// download.
 struct Pace {
   std::int64_t local_steps = 0;                // steps of a cycle
   double steps_s = 0;                          // these steps
   double up_s = 0, applied_s = 0, down_s = 0;  // the rest of a cycle; transfers with their latencies
-  double cycle_s = 0;                          // expected duration of a cycle
+  double cycle_s = 0;                          // expected time from one cycle to the next
+  double exposed_s = 0;                        // part of it in which the worker waits for a fragment
   double cycles_of_run = 0;                    // cycles in the duration of the run, also parts of one
   std::int64_t cycles = 0;                     // whole cycles of the plan
   /// Rates of the uploads and downloads, without latency: what the links leave to this worker on average.
@@ -25,7 +27,11 @@ struct OwnPaces {
   std::vector<Pace> sites;              // one without local steps for a site that does not train
   double run_s = 0;                     // duration of the run
   double up_bytes = 0, down_bytes = 0;  // of a cycle
+  std::int64_t fragments = 1;           // parts of the model that take turns, one in each cycle
 };
+
+/// Fragments of the scenario's method: 1 if it exchanges the whole model in each cycle.
+std::int64_t fragments_of_paces(const Scenario& scenario);
 
 /// Cycles of the run of all sites but the first one, which alone need transfers.
 double remote_cycles(const OwnPaces& paces);
@@ -33,7 +39,12 @@ double remote_cycles(const OwnPaces& paces);
 /// The pace of each site's worker, if it uploads to a server at the first site and downloads from there in
 /// every cycle. A cycle of worker w takes
 ///   c_w = K_w·t_w + t_up + t_outer + t_down
-/// t_w is the time of its step. The first site's own worker needs no transfer. K_w is `local_steps` or, with
+/// t_w is the time of its step. The first site's own worker needs no transfer. With F fragments, cycles have
+/// K/F steps and parts of the model, and follow each other without waiting as long as each part of a cycle
+/// can keep up, and a fragment is back before its next turn, F cycles later:
+///   c_w = max(K_w·t_w/F, t_up, t_down, (K_w·t_w/F + t_up + t_outer + t_down) ÷ F)
+/// The transfers are those of a fragment, one of which begins when the one before has arrived. K_w is
+/// `local_steps` or, with
 /// dynamic_local_steps, ⌊K·(rate of w) ÷ (rate of the fastest)⌋ and at least 1 (DyLU, Liu et al. 2024, arXiv
 /// 2401.09135, eq. 6).
 ///

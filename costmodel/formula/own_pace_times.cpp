@@ -23,15 +23,15 @@ OwnPaceSite own_pace_site(const Resolved& resolved, int site) {
   OwnPaceSite answer;
   answer.compute_s = pace.cycles_of_run * pace.steps_s / rounds;
   if (site > 0) {
-    answer.exposed_s = pace.cycles_of_run * (pace.up_s + pace.down_s) / rounds;
+    answer.exposed_s = pace.cycles_of_run * pace.exposed_s / rounds;
     answer.bytes_sent = extra + pace.cycles_of_run * paces.up_bytes;
     answer.bytes_received = extra + pace.cycles_of_run * paces.down_bytes;
     return answer;
   }
   // The server's outer steps may run beside the steps of its site's worker.
-  answer.compute_s =
-      std::min(paces.run_s / rounds,
-               answer.compute_s + all_cycles(paces) * resolved.times.sites.front().outer_step_s / rounds);
+  answer.compute_s = std::min(
+      paces.run_s / rounds, answer.compute_s + all_cycles(paces) * resolved.times.sites.front().outer_step_s /
+                                                   static_cast<double>(paces.fragments) / rounds);
   answer.bytes_sent = extra + remote_cycles(paces) * paces.down_bytes;
   answer.bytes_received = extra + remote_cycles(paces) * paces.up_bytes;
   return answer;

@@ -12,6 +12,7 @@
   METHOD(local_sgd)           \
   METHOD(fedavg)              \
   METHOD(async_diloco)        \
+  METHOD(decoupled_diloco)    \
   METHOD(diloco)              \
   METHOD(eager_diloco)        \
   METHOD(hierarchical_diloco) \

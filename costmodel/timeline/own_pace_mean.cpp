@@ -22,9 +22,18 @@ struct Cycles {
 
 /// What the plan says of the executed rounds.
 struct Planned {
-  std::vector<double> steps_of_cycle;          // [node]: optimiser steps; 0 without any cycle
-  std::vector<std::vector<char>> with_server;  // [position][op]: whether it is a transfer to or from a server
+  std::vector<double> steps_of_cycle;  // [node]: optimiser steps; 0 without any cycle
+  // [position][op]: whether a worker's next cycle can begin when it ends. With fragments these are the steps,
+  // otherwise the download from the server.
+  std::vector<std::vector<char>> ends_cycle;
 };
+
+bool in_fragments(const RoundPlan& round) {
+  return std::any_of(round.ops.begin(), round.ops.end(), [](const Op& op) {
+    const auto* transfer = std::get_if<Transfer>(&op.what);
+    return transfer != nullptr && transfer->exchanges.front().payloads.front().chunks > 1;
+  });
+}
 
 Planned planned(const Plan& plan, const Timeline& timeline) {
   Planned found;
@@ -34,33 +43,32 @@ Planned planned(const Plan& plan, const Timeline& timeline) {
   };
   for (const std::int64_t index : timeline.rounds) {
     const RoundPlan round = plan.round(index);
-    std::vector<char>& with_server = found.with_server.emplace_back(round.ops.size(), 0);
+    const bool fragments = in_fragments(round);
+    std::vector<char>& ends_cycle = found.ends_cycle.emplace_back(round.ops.size(), 0);
     for (std::size_t op = 0; op < round.ops.size(); ++op) {
       if (const auto* compute = std::get_if<Compute>(&round.ops[op].what)) {
-        if (compute->work == Work::whole_step)
-          for (const NodeId node : compute->nodes)
-            found.steps_of_cycle[static_cast<std::size_t>(node)] = static_cast<double>(compute->repeat);
+        if (compute->work != Work::whole_step) continue;
+        for (const NodeId node : compute->nodes)
+          found.steps_of_cycle[static_cast<std::size_t>(node)] = static_cast<double>(compute->repeat);
+        ends_cycle[op] = fragments;
         continue;
       }
       for (const Exchange& exchange : std::get<Transfer>(round.ops[op].what).exchanges)
-        if (std::any_of(exchange.nodes.begin(), exchange.nodes.end(), is_server)) with_server[op] = 1;
+        if (is_server(exchange.nodes.front())) ends_cycle[op] = !fragments;
     }
   }
   return found;
 }
 
-/// When the cycles of a worker end. It sends to the server in each of them and then receives, so that every
-/// second one of these transfers ends a cycle.
+/// When the cycles of a worker end.
 std::vector<double> cycle_ends_s(const Planned& plan, const Timeline& timeline, NodeId worker) {
   std::vector<double> ends;
   for (const Interval& interval : timeline.intervals)
-    if (interval.node == worker && interval.activity == Activity::transfer &&
-        plan.with_server[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)])
+    if (interval.node == worker &&
+        plan.ends_cycle[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)])
       ends.push_back(interval.end_s);
   std::sort(ends.begin(), ends.end());
-  std::vector<double> cycles;
-  for (std::size_t i = 1; i < ends.size(); i += 2) cycles.push_back(ends[i]);
-  return cycles;
+  return ends;
 }
 
 Cycles cycles_of(const Planned& plan, const Timeline& timeline, NodeId worker, double sequences,

@@ -39,10 +39,9 @@ Transfer exchange(bool aggregates, std::int64_t elements,
   const auto payload = [&](costmodel::TrafficClass traffic, std::int64_t count) {
     return costmodel::Payload{costmodel::Content::parameter, traffic, {}, format, count};
   };
-  return costmodel::average_through_store(
-      store, kStore,
-      {{{0, 1, 2}, {payload(costmodel::TrafficClass::dense, elements)}},
-       {{1, 2}, {payload(costmodel::TrafficClass::expert_sync, 2)}}});
+  return costmodel::average_through_store(store, kStore,
+                                          {{{0, 1, 2}, {payload(costmodel::TrafficClass::dense, elements)}},
+                                           {{1, 2}, {payload(costmodel::TrafficClass::expert_sync, 2)}}});
 }
 
 // Different at each node and for each payload.
@@ -83,7 +82,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     static int made = 0;
-    path_ = fs::temp_directory_path() / ("fomoe-store-" + std::to_string(::getpid()) + '-' + std::to_string(made++));
+    path_ = fs::temp_directory_path() /
+            ("fomoe-store-" + std::to_string(::getpid()) + '-' + std::to_string(made++));
     fs::create_directory(path_);
   }
   ~TemporaryFolder() { SharedFolder::remove_session(path_); }
@@ -102,7 +102,8 @@ class TemporaryFolder {
 
 }  // namespace
 
-TEST_CASE("through a store all take the mean of those who have the payload; the bytes are those of the plan") {
+TEST_CASE(
+    "through a store all take the mean of those who have the payload; the bytes are those of the plan") {
   for (const bool aggregates : {true, false}) {
     CAPTURE(aggregates);
     InProcessTransport transport(three_and_store());
@@ -200,8 +201,8 @@ TEST_CASE("an object that does not come, or has another length, is named with it
   store->put("0-0.1", at::ones({4}, at::kByte));
   CHECK(store->get("0-0.1", 4, 1).equal(at::ones({4}, at::kByte)));
   for (const std::int64_t bytes : {3, 5})
-    CHECK_THROWS_WITH_AS((void)store->get("0-0.1", bytes, 1), doctest::Contains("of b cannot be read, or has not the "),
-                         std::runtime_error);
+    CHECK_THROWS_WITH_AS((void)store->get("0-0.1", bytes, 1),
+                         doctest::Contains("of b cannot be read, or has not the "), std::runtime_error);
   fs::create_directory(folder.path() + "/0-0.2");
   CHECK_THROWS_AS((void)store->get("0-0.2", 4, 2), std::runtime_error);
   CHECK_THROWS_WITH_AS(store->put("no/such", at::ones({4}, at::kByte)), doctest::Contains("--store: "),

@@ -17,23 +17,28 @@ class Stored {
   explicit Stored(bool aggregates) {
     std::string text = content(kScenario);
     const std::string before = "[strategy]";
-    text.replace(text.find(before), before.size(),
-                 std::string("[platform.store]\naggregates = ") + (aggregates ? "true" : "false") + "\n\n" + before);
+    text.replace(
+        text.find(before), before.size(),
+        std::string("[platform.store]\naggregates = ") + (aggregates ? "true" : "false") + "\n\n" + before);
     std::ofstream(at("S.toml")) << text;
   }
   [[nodiscard]] std::string at(const std::string& name) const { return folder_ / name; }
   [[nodiscard]] std::vector<std::string> command(const std::string& program, const std::string& verb,
-                                                 const std::string& method, std::vector<std::string> more) const {
+                                                 const std::string& method,
+                                                 std::vector<std::string> more) const {
     more.insert(more.begin(), {program, verb, at("S.toml")});
-    return with_settings(more, {"strategy.method=" + method, "strategy.collective=store", "workload.tokens=65536",
-                                "workload.global_batch_sequences=32", "strategy.local_steps=8"});
+    return with_settings(more,
+                         {"strategy.method=" + method, "strategy.collective=store", "workload.tokens=65536",
+                          "workload.global_batch_sequences=32", "strategy.local_steps=8"});
   }
   [[nodiscard]] std::vector<std::string> trained(const std::string& method, const std::string& name,
                                                  std::vector<std::string> more) const {
     more.insert(more.end(), {"--threads", "1", "--checkpoints", at(name), "--output", at(name + ".json")});
     return command(kTrain, "run", method, more);
   }
-  [[nodiscard]] json report(const std::string& name) const { return json::parse(content(at(name + ".json"))); }
+  [[nodiscard]] json report(const std::string& name) const {
+    return json::parse(content(at(name + ".json")));
+  }
 
  private:
   Folder folder_;
@@ -50,7 +55,8 @@ TEST_CASE("sites that share a folder train the bits of one process, and send the
       if (method == "fedavg" && !aggregates) continue;  // its server combines
       CAPTURE(aggregates);
       CAPTURE(method);
-      const Ended shared = run(stored.trained(method, "shared-" + method, {"--local", "--store", stored.at("x")}));
+      const Ended shared =
+          run(stored.trained(method, "shared-" + method, {"--local", "--store", stored.at("x")}));
       CAPTURE(shared.said);
       REQUIRE(shared.status == 0);
       CHECK(fs::is_empty(stored.at("x")));
@@ -76,17 +82,20 @@ TEST_CASE("a run through a folder that is killed goes on from its checkpoint, an
   const Stored stored(true);
   REQUIRE(run(stored.trained("fomoe", "whole", {"--in-turn"})).status == 0);
   {
-    Process killed(stored.trained("fomoe", "killed", {"--local", "--store", stored.at("x")}), stored.at("stderr"));
+    Process killed(stored.trained("fomoe", "killed", {"--local", "--store", stored.at("x")}),
+                   stored.at("stderr"));
     REQUIRE(wait_for_file(stored.at("killed/round-00000002")));
     killed.kill();
     (void)killed.wait();
   }
   CHECK(!fs::is_empty(stored.at("x")));
-  const Ended again = run(stored.trained("fomoe", "killed", {"--local", "--resume", "--store", stored.at("x")}));
+  const Ended again =
+      run(stored.trained("fomoe", "killed", {"--local", "--resume", "--store", stored.at("x")}));
   CAPTURE(again.said);
   REQUIRE(again.status == 0);
   CHECK(again.said.find("resumed after round ") != std::string::npos);
-  CHECK(state_after(stored.at("killed"), kRoundsStored, 4) == state_after(stored.at("whole"), kRoundsStored, 4));
+  CHECK(state_after(stored.at("killed"), kRoundsStored, 4) ==
+        state_after(stored.at("whole"), kRoundsStored, 4));
   CHECK(fs::is_empty(stored.at("x")));
 }
 
@@ -98,8 +107,10 @@ TEST_CASE("a missing, unneeded or unusable --store is refused before anything is
     CHECK(!fs::exists(stored.at("refused.json")));
     return ended.said;
   };
-  CHECK(said_of({"--local"}).find("--store: got nothing, and strategy.collective = \"store\"") != std::string::npos);
-  CHECK(said_of({"--in-turn", "--store", stored.at("x")}).find("--store: got --in-turn too") != std::string::npos);
+  CHECK(said_of({"--local"}).find("--store: got nothing, and strategy.collective = \"store\"") !=
+        std::string::npos);
+  CHECK(said_of({"--in-turn", "--store", stored.at("x")}).find("--store: got --in-turn too") !=
+        std::string::npos);
   CHECK(said_of({"--local", "--store", stored.at("x"), "--set", "trainer.on_lost_site=drop"})
             .find("drop with an exchange through a store") != std::string::npos);
   std::ofstream(stored.at("file")) << "text";
