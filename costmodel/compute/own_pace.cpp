@@ -220,13 +220,14 @@ std::vector<Pace> computing(const Scenario& scenario, const Platform& platform) 
 }
 
 /// Divides the sequences of the run into whole cycles.
-void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, double all_sequences) {
+void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, double all_sequences,
+               std::int64_t fragments) {
   double left = all_sequences;
   for (std::size_t w = 0; w < paces.size(); ++w) {
     if (paces[w].local_steps == 0) continue;
-    // At least one: the plan shows the pace of every site.
+    // At least one of each fragment: the plan shows the pace of every site.
     paces[w].cycles = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(std::floor(paces[w].cycles_of_run * (1 + 1e-12))));
+        fragments, static_cast<std::int64_t>(std::floor(paces[w].cycles_of_run * (1 + 1e-12))));
     left -= sequences[w] * static_cast<double>(paces[w].cycles);
   }
   // The workers whose next cycle would end first train the rest.
@@ -292,7 +293,7 @@ OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, dou
   answer.run_s = all / sequences_per_s;
   for (Pace& pace : answer.sites)
     if (pace.local_steps > 0) pace.cycles_of_run = answer.run_s / pace.cycle_s;
-  share_out(answer.sites, sequences, all);
+  share_out(answer.sites, sequences, all, fragments);
   return answer;
 }
 

@@ -67,6 +67,13 @@ bool drifts(const Resolved& resolved) {
   return updates_drift(unequal(resolved), resolved.updates_s(), resolved.times.round.duration_s);
 }
 
+bool waits_for_fragments(const Resolved& resolved) {
+  if (!resolved.own_pace || resolved.own_pace->fragments == 1) return false;
+  const std::vector<Pace>& sites = resolved.own_pace->sites;
+  return std::any_of(sites.begin(), sites.end(),
+                     [](const Pace& pace) { return pace.exposed_s > 1e-9 * pace.cycle_s; });
+}
+
 bool regions_wait(const Resolved& resolved) {
   const std::vector<Stage>& stages = resolved.plan.stages;
   return resolved.links.limits.links_differ &&
@@ -90,7 +97,7 @@ bool approximates(const Resolved& resolved) {
   return resolved.links.limits.leaves_out || resolved.plan.approximate ||
          steps_of_short_last_round(resolved.plan, resolved.counts.axes.local_steps) > 0 ||
          uneven_ports_differ(resolved.plan, resolved.links.sets.all) || drifts(resolved) ||
-         regions_wait(resolved) || !represented(resolved);
+         regions_wait(resolved) || waits_for_fragments(resolved) || !represented(resolved);
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const Resolved& resolved) {
@@ -113,6 +120,11 @@ std::vector<std::string> approximations(const Scenario& scenario, const Resolved
         "the closed form takes steps and the updates after transfers from the site with the longest steps, "
         "but "
         "both differ between sites; simulate the scenario instead");
+  if (waits_for_fragments(resolved))
+    notes.emplace_back(
+        "the closed form lets sites wait for fragments from the beginning, where none has been sent yet, and "
+        "is "
+        "too long by at most what they wait in one round; simulate the scenario instead");
   if (regions_wait(resolved))
     notes.emplace_back(
         "the closed form lets all regions wait for the slowest one before and after the exchange between "

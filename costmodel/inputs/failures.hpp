@@ -73,6 +73,9 @@ struct Failures {
 
 /// Results of the failure simulation: statistics over its samples, and recommended settings.
 struct Goodput {
+  /// Sites train at their own pace, so that a failed one stops nobody else: no policy applies, nobody waits
+  /// for checkpoints, and the values of checkpoints and time-outs are 0.
+  bool own_pace = false;
   FailurePolicy policy = FailurePolicy::wait;
   std::int64_t samples = 0;  // simulated runs; fewer than requested if each has very many failures
   double system_mtbf_s = 0;  // mean time between failures of any component; infinite without failures

@@ -22,18 +22,10 @@ struct Cycles {
 
 /// What the plan says of the executed rounds.
 struct Planned {
-  std::vector<double> steps_of_cycle;  // [node]: optimiser steps; 0 without any cycle
-  // [position][op]: whether a worker's next cycle can begin when it ends. With fragments these are the steps,
-  // otherwise the download from the server.
-  std::vector<std::vector<char>> ends_cycle;
+  std::vector<double> steps_of_cycle;        // [node]: optimiser steps; 0 without any cycle
+  std::vector<std::vector<char>> downloads;  // [position][op]: whether it is a transfer from a server
+  std::size_t fragments = 1;
 };
-
-bool in_fragments(const RoundPlan& round) {
-  return std::any_of(round.ops.begin(), round.ops.end(), [](const Op& op) {
-    const auto* transfer = std::get_if<Transfer>(&op.what);
-    return transfer != nullptr && transfer->exchanges.front().payloads.front().chunks > 1;
-  });
-}
 
 Planned planned(const Plan& plan, const Timeline& timeline) {
   Planned found;
@@ -43,32 +35,42 @@ Planned planned(const Plan& plan, const Timeline& timeline) {
   };
   for (const std::int64_t index : timeline.rounds) {
     const RoundPlan round = plan.round(index);
-    const bool fragments = in_fragments(round);
-    std::vector<char>& ends_cycle = found.ends_cycle.emplace_back(round.ops.size(), 0);
+    std::vector<char>& downloads = found.downloads.emplace_back(round.ops.size(), 0);
     for (std::size_t op = 0; op < round.ops.size(); ++op) {
       if (const auto* compute = std::get_if<Compute>(&round.ops[op].what)) {
-        if (compute->work != Work::whole_step) continue;
-        for (const NodeId node : compute->nodes)
-          found.steps_of_cycle[static_cast<std::size_t>(node)] = static_cast<double>(compute->repeat);
-        ends_cycle[op] = fragments;
+        if (compute->work == Work::whole_step)
+          for (const NodeId node : compute->nodes)
+            found.steps_of_cycle[static_cast<std::size_t>(node)] = static_cast<double>(compute->repeat);
         continue;
       }
-      for (const Exchange& exchange : std::get<Transfer>(round.ops[op].what).exchanges)
-        if (is_server(exchange.nodes.front())) ends_cycle[op] = !fragments;
+      for (const Exchange& exchange : std::get<Transfer>(round.ops[op].what).exchanges) {
+        if (!is_server(exchange.nodes.front())) continue;
+        downloads[op] = 1;
+        found.fragments = static_cast<std::size_t>(exchange.payloads.front().chunks);
+      }
     }
   }
   return found;
 }
 
-/// When the cycles of a worker end.
+/// When the cycles of a worker end: when the next one can begin, since its steps are done and the fragment
+/// that it will send is back.
 std::vector<double> cycle_ends_s(const Planned& plan, const Timeline& timeline, NodeId worker) {
-  std::vector<double> ends;
-  for (const Interval& interval : timeline.intervals)
-    if (interval.node == worker &&
-        plan.ends_cycle[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)])
-      ends.push_back(interval.end_s);
-  std::sort(ends.begin(), ends.end());
-  return ends;
+  std::vector<double> steps, downloads;
+  for (const Interval& interval : timeline.intervals) {
+    if (interval.node != worker) continue;
+    if (interval.activity == Activity::compute)
+      steps.push_back(interval.end_s);
+    else if (interval.activity == Activity::transfer &&
+             plan.downloads[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)])
+      downloads.push_back(interval.end_s);
+  }
+  std::sort(steps.begin(), steps.end());
+  std::sort(downloads.begin(), downloads.end());
+  steps.resize(std::min(steps.size(), downloads.size() + plan.fragments - 1));
+  for (std::size_t i = plan.fragments - 1; i < steps.size(); ++i)
+    steps[i] = std::max(steps[i], downloads[i + 1 - plan.fragments]);
+  return steps;
 }
 
 Cycles cycles_of(const Planned& plan, const Timeline& timeline, NodeId worker, double sequences,

@@ -95,6 +95,7 @@ struct Absent {
 struct Failed {
   std::size_t site = 0;
   double absence_s = 0;
+  bool link = false;
 };
 
 // The sites that are there, and their failures.
@@ -113,11 +114,19 @@ class Present {
       if (there_[i]) sum += run_.each[i].failures_per_s + run_.each[i].link_failures_per_s;
     return sum;
   }
+  /// Share of the work that the sites do which are there.
+  [[nodiscard]] double share(int up) const {
+    if (run_.each.empty()) return static_cast<double>(up) / run_.sites;
+    double sum = 0;
+    for (std::size_t i = 0; i < there_.size(); ++i)
+      if (there_[i]) sum += run_.each[i].share;
+    return sum;
+  }
   [[nodiscard]] Failed next(const Gap& gap) const {
     if (run_.each.empty()) {
       const bool link =
           run_.site_failures_per_s <= 0 || gap(run_.link_failures_per_s) < gap(run_.site_failures_per_s);
-      return {0, (link ? run_.link_outage_s : run_.outage_s) + run_.transfer_s};
+      return {0, (link ? run_.link_outage_s : run_.outage_s) + run_.transfer_s, link};
     }
     std::vector<double> rates;  // of each site, and of each link
     for (std::size_t i = 0; i < there_.size(); ++i)
@@ -125,7 +134,7 @@ class Present {
                                  there_[i] ? run_.each[i].link_failures_per_s : 0});
     const std::size_t first = first_of(rates, gap);
     const bool link = first % 2 == 1;
-    return {first / 2, (link ? run_.link_outage_s : run_.each[first / 2].outage_s) + run_.transfer_s};
+    return {first / 2, (link ? run_.link_outage_s : run_.each[first / 2].outage_s) + run_.transfer_s, link};
   }
 
  private:
@@ -190,7 +199,7 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
     }
     // One site fails within this round.
     const double x = to_failure;
-    const auto [site, absence_s] = present.next(gap);
+    const auto [site, absence_s, link] = present.next(gap);
     if (run.timeout_s >= absence_s) {
       t += round_s + absence_s + x;  // the site computes its part of the round again
       left_s -= run.round_s * share;
@@ -201,6 +210,36 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
       left_s -= run.round_s * (share - 1.0 / run.sites);
     }
     to_failure = -1;
+  }
+  return kNoEnd;
+}
+
+// Each site stops and returns for itself, and the others train on.
+double finish_at_own_pace_s(const FaultyRun& run, const Gap& gap) {
+  Present present(run);
+  std::vector<Absent> absent;
+  double t = 0, left_s = run.work_s;
+  for (int event = 0; event < kMaxEvents; ++event) {
+    const int up = run.sites - static_cast<int>(absent.size());
+    const double rate = present.share(up);
+    const auto next = std::min_element(
+        absent.begin(), absent.end(), [](const Absent& a, const Absent& b) { return a.until_s < b.until_s; });
+    const double back_s = next == absent.end() ? kNoEnd : next->until_s;
+    const double failed_s = t + gap(present.failures_per_s(up));  // exponential gaps have no memory
+    const double done_s = rate > 0 ? t + left_s / rate : kNoEnd, event_s = std::min(back_s, failed_s);
+    if (done_s <= event_s) return done_s;
+    left_s -= (event_s - t) * rate;
+    t = event_s;
+    if (back_s <= failed_s) {
+      present.set(next->site, true);
+      absent.erase(next);
+      continue;
+    }
+    const Failed failed = present.next(gap);
+    if (!failed.link)
+      left_s += run.lost_s * (run.each.empty() ? 1.0 / run.sites : run.each[failed.site].share);
+    absent.push_back({failed.site, t + failed.absence_s});
+    present.set(failed.site, false);
   }
   return kNoEnd;
 }
@@ -220,6 +259,7 @@ double all_link_failures_per_s(const FaultyRun& run) {
 }
 
 double finish_s(const FaultyRun& run, const Gap& gap) {
+  if (run.own_pace) return finish_at_own_pace_s(run, gap);
   return run.policy == FailurePolicy::wait ? finish_waiting_s(run, gap) : finish_dropping_s(run, gap);
 }
 

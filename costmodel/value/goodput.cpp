@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/compute/own_pace.hpp"
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/math/quantiles.hpp"
 #include "costmodel/math/random.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"
 
 namespace fomoe::costmodel {
@@ -73,6 +75,77 @@ std::optional<double> cost_of(const RunReport& report, const Scenario& scenario,
 
 }  // namespace
 
+namespace {
+
+void train_at_own_pace(FaultyRun& run, const Scenario& scenario) {
+  const OwnPaces paces = own_paces(scenario);
+  run.own_pace = true;
+  run.checkpoint_s = 0;
+  double all = 0, cycle_s = 0;
+  std::vector<double> sequences_per_s;
+  for (std::size_t w = 0; w < paces.sites.size(); ++w) {
+    const Pace& pace = paces.sites[w];
+    const auto sequences = pace.local_steps * local_batch_sequences(scenario, static_cast<int>(w));
+    sequences_per_s.push_back(pace.cycle_s > 0 ? static_cast<double>(sequences) / pace.cycle_s : 0);
+    all += sequences_per_s.back();
+    cycle_s += pace.cycle_s / static_cast<double>(paces.sites.size());
+  }
+  run.lost_s = static_cast<double>(paces.fragments) * cycle_s / 2;
+  for (std::size_t w = 0; w < run.each.size(); ++w) run.each[w].share = sequences_per_s[w] / all;
+}
+
+/// What the scenario says of failures, for the answer.
+void add_provenance(RunReport& report, const Failures& failures) {
+  report.provenance.push_back(
+      {"failures", Origin::assumed,
+       std::string("rates are given in the scenario") + (failures.sites.empty() ? "" : ", for each site") +
+           "; times between failures are exponential, and sites fail independently" +
+           (failures.sites.empty() ? " at the same rate" : "") + "; the cost excludes retransmitted bytes"});
+  if (!failures.not_given.empty()) {
+    std::string defaults;
+    for (const std::string& one : failures.not_given) defaults += (defaults.empty() ? "" : ", ") + one;
+    report.provenance.push_back({"failures, not given", Origin::assumed, defaults});
+  }
+}
+
+void add_samples(Goodput& answer, const Samples& samples, const RunReport& report, const Scenario& scenario) {
+  answer.samples = std::ssize(samples.finish_s);
+  answer.goodput = samples.goodput;
+  answer.finish_p50_s = quantile(samples.finish_s, 0.5);
+  answer.finish_p95_s = quantile(samples.finish_s, 0.95);
+  answer.cost_p50 = cost_of(report, scenario, answer.finish_p50_s);
+  answer.cost_p95 = cost_of(report, scenario, answer.finish_p95_s);
+  const auto never = std::count(samples.finish_s.begin(), samples.finish_s.end(), kNever);
+  answer.unfinished_share = static_cast<double>(never) / static_cast<double>(answer.samples);
+}
+
+/// Samples that never end, "3 of 100".
+std::string never_of(const Goodput& answer) {
+  const auto never = std::lround(answer.unfinished_share * static_cast<double>(answer.samples));
+  return std::to_string(never) + " of " + std::to_string(answer.samples);
+}
+
+/// Failures of sites that train at their own pace.
+void add_goodput_at_own_pace(RunReport& report, const Scenario& scenario, const FaultyRun& run) {
+  Goodput answer;
+  answer.own_pace = true;
+  answer.transfer_s = run.transfer_s;
+  const double rate = all_site_failures_per_s(run) + all_link_failures_per_s(run);
+  answer.system_mtbf_s = rate > 0 ? 1 / rate : kNever;
+  add_samples(answer, sample(run, scenario.failures->samples, scenario.seed), report, scenario);
+  report.goodput = answer;
+  add_provenance(report, *scenario.failures);
+  report.notes.push_back(
+      "sites train at their own pace: a failed site stops only itself, whatever failures.policy says; the "
+      "server "
+      "at the first site is taken not to fail");
+  if (answer.unfinished_share > 0)
+    report.notes.push_back("CANNOT FINISH in " + never_of(answer) +
+                           " samples: failed links never recover, or a run has more than 500,000 failures");
+}
+
+}  // namespace
+
 double checkpoint_s(const Failures& failures, double state_bytes) {
   return failures.checkpoint_s ? *failures.checkpoint_s : state_bytes / *failures.storage_bytes_per_s;
 }
@@ -103,6 +176,7 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   run.link_outage_s = failures.link_repair_s ? failures.detection_s + *failures.link_repair_s : kNever;
   run.checkpoint_s = checkpoint_s(failures, state_bytes);
   run.policy = failures.policy;
+  if (at_own_pace(scenario.strategy)) train_at_own_pace(run, scenario);
   return run;
 }
 
@@ -111,6 +185,7 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   const Failures& failures = *scenario.failures;
   if (!failures.outages.empty() && !failures.at_random()) return;
   FaultyRun run = faulty_run(scenario, report);
+  if (run.own_pace) return add_goodput_at_own_pace(report, scenario, run);
   const auto rounds = static_cast<double>(report.round.count);
   const double site_rate = all_site_failures_per_s(run);
   const double losing_mtbf_s = site_rate > 0 ? 1 / site_rate : kNever;
@@ -158,26 +233,9 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
     if (!given) samples = std::move(other);
   }
   if (!given) answer.checkpoint_rounds = answer.recommended_rounds;
-  answer.samples = std::ssize(samples.finish_s);
-  answer.goodput = samples.goodput;
-  answer.finish_p50_s = quantile(samples.finish_s, 0.5);
-  answer.finish_p95_s = quantile(samples.finish_s, 0.95);
-  answer.cost_p50 = cost_of(report, scenario, answer.finish_p50_s);
-  answer.cost_p95 = cost_of(report, scenario, answer.finish_p95_s);
-  const auto never = std::count(samples.finish_s.begin(), samples.finish_s.end(), kNever);
-  answer.unfinished_share = static_cast<double>(never) / static_cast<double>(answer.samples);
+  add_samples(answer, samples, report, scenario);
   report.goodput = answer;
-
-  report.provenance.push_back(
-      {"failures", Origin::assumed,
-       std::string("rates are given in the scenario") + (failures.sites.empty() ? "" : ", for each site") +
-           "; times between failures are exponential, and sites fail independently" +
-           (failures.sites.empty() ? " at the same rate" : "") + "; the cost excludes retransmitted bytes"});
-  if (!failures.not_given.empty()) {
-    std::string defaults;
-    for (const std::string& one : failures.not_given) defaults += (defaults.empty() ? "" : ", ") + one;
-    report.provenance.push_back({"failures, not given", Origin::assumed, defaults});
-  }
+  add_provenance(report, failures);
   if (!given)
     report.provenance.push_back(
         {"checkpoint interval", Origin::computed, "the recommended one, since the scenario gives none"});
@@ -190,7 +248,7 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   if (answer.unfinished_share > 0) {
     const bool dead_links = run.link_outage_s == kNever && run.link_failures_per_s > 0;
     report.notes.push_back(
-        "CANNOT FINISH in " + std::to_string(never) + " of " + std::to_string(answer.samples) + " samples: " +
+        "CANNOT FINISH in " + never_of(answer) + " samples: " +
         (dead_links && run.policy == FailurePolicy::wait
              ? "a failed link never recovers, and policy = \"wait\" waits for it forever; "
                "policy = \"drop\" continues without the site"

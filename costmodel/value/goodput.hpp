@@ -21,6 +21,14 @@
 //  - Checkpoints are spread evenly over the rounds. They are only used if all sites have failed.
 //  - A link failure removes its site in the same way.
 //  - Assumption: while a round is delayed by a failure, no other failure occurs.
+//
+// Sites that train at their own pace (own_pace.hpp), whatever the policy: a failed site stops only itself.
+//
+//  - It loses what it has trained since its last exchange: half of the steps between two exchanges of a
+//    parameter, on average.
+//  - It returns after detection, restart and the transfer of the state, and the others train on.
+//  - A link failure removes its site in the same way, and loses no steps.
+//  - Assumption: the server does not fail, and keeps the model without making anybody wait.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -37,6 +45,7 @@ namespace fomoe::costmodel {
 struct FaultySite {
   double failures_per_s = 0, link_failures_per_s = 0;
   double outage_s = 0;
+  double share = 0;  // share of the work that it does; only with FaultyRun::own_pace
 };
 
 /// Parameters of one simulated run, in seconds.
@@ -53,7 +62,9 @@ struct FaultyRun {
   double checkpoint_s = 0;         // C
   double interval_s = 0;           // τ, work between checkpoints
   FailurePolicy policy = FailurePolicy::wait;
-  double timeout_s = 0;  // time-out of policy drop
+  double timeout_s = 0;   // time-out of policy drop
+  bool own_pace = false;  // sites train at their own pace
+  double lost_s = 0;      // with own_pace: work of a site that fails and is lost
 };
 
 /// Draws the seconds to the next event of a process with that rate; infinite if the rate is 0.

@@ -26,19 +26,24 @@ std::string goodput_text(const costmodel::RunReport& report) {
     return amount ? human_money(*amount, currency) : std::string();
   };
   std::vector<Row> rows = {
-      {fmt::format("with failures, policy {}", to_string(goodput.policy)),
+      {goodput.own_pace ? "with failures, each site alone"
+                        : fmt::format("with failures, policy {}", to_string(goodput.policy)),
        fmt::format("goodput {}", human_percent(goodput.goodput)),
        fmt::format("mean of {} samples; mean time between failures {}", goodput.samples,
                    time_or_never(goodput.system_mtbf_s))},
       {"  finish time, p50", time_or_never(goodput.finish_p50_s), cost(goodput.cost_p50)},
-      {"  finish time, p95", time_or_never(goodput.finish_p95_s), cost(goodput.cost_p95)},
+      {"  finish time, p95", time_or_never(goodput.finish_p95_s), cost(goodput.cost_p95)}};
+  const std::string sending =
+      fmt::format("sending the state to a returning site takes {}", human_time(goodput.transfer_s));
+  std::vector<Row> of_policy = {
       {"  checkpoints", rounds_text(goodput.checkpoint_rounds, report),
        human_time(goodput.checkpoint_s) + " each"},
       {"  recommended checkpoints", rounds_text(goodput.recommended_rounds, report),
        fmt::format("goodput {}; Young {}, Daly {}", human_percent(goodput.recommended_goodput),
                    time_or_never(goodput.young_interval_s), time_or_never(goodput.daly_interval_s))},
-      {"  recommended time-out", human_time(goodput.recommended_timeout_s),
-       fmt::format("sending the state to a returning site takes {}", human_time(goodput.transfer_s))}};
+      {"  recommended time-out", human_time(goodput.recommended_timeout_s), sending}};
+  if (goodput.own_pace) of_policy = {{"  a site's return", human_time(goodput.transfer_s), sending}};
+  rows.insert(rows.end(), of_policy.begin(), of_policy.end());
   if (goodput.unfinished_share > 0)
     rows.push_back({"  CANNOT FINISH", human_percent(goodput.unfinished_share) + " of the samples", ""});
   return aligned(rows) + '\n';

@@ -53,7 +53,7 @@ void add_attendance(Json& json, const costmodel::RunReport& report) {
 void add_goodput(Json& json, const costmodel::RunReport& report) {
   if (!report.goodput) return;
   const costmodel::Goodput& goodput = *report.goodput;
-  Json entry = {{"policy", to_string(goodput.policy)},
+  Json entry = {{"policy", goodput.own_pace ? "own_pace" : to_string(goodput.policy)},
                 {"samples", goodput.samples},
                 {"goodput", goodput.goodput},
                 {"unfinished_share", goodput.unfinished_share},
@@ -62,9 +62,13 @@ void add_goodput(Json& json, const costmodel::RunReport& report) {
   if (goodput.cost_p50) entry["cost_p50"] = *goodput.cost_p50;
   if (goodput.cost_p95) entry["cost_p95"] = *goodput.cost_p95;
   entry["system_mtbf_s"] = finite(goodput.system_mtbf_s);
-  entry["checkpoint_s"] = goodput.checkpoint_s;
-  entry["checkpoint_rounds"] = goodput.checkpoint_rounds;
+  if (!goodput.own_pace) {  // otherwise nobody waits for checkpoints, or for a site
+    entry["checkpoint_s"] = goodput.checkpoint_s;
+    entry["checkpoint_rounds"] = goodput.checkpoint_rounds;
+  }
   entry["transfer_s"] = goodput.transfer_s;
+  json["goodput"] = entry;
+  if (goodput.own_pace) return;
   if (goodput.policy == costmodel::FailurePolicy::drop) entry["timeout_s"] = goodput.timeout_s;
   entry["young_interval_s"] = finite(goodput.young_interval_s);
   entry["daly_interval_s"] = finite(goodput.daly_interval_s);

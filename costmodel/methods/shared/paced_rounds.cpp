@@ -39,9 +39,9 @@ class PacedRounds {
     std::int64_t reach = 1;
     for (const Pace& pace : paces_) {
       if (pace.cycles > 1)
-        reach = std::max(reach, static_cast<std::int64_t>(static_cast<double>(rounds_ * fragments_) /
-                                                          pace.cycles_of_run) +
-                                    1);
+        reach = std::max(
+            reach,
+            static_cast<std::int64_t>(static_cast<double>(rounds_ * fragments_) / pace.cycles_of_run) + 1);
     }
     return reach;
   }
@@ -93,13 +93,12 @@ class PacedRounds {
       for (Payload& payload : exchange.payloads) take_part(payload, static_cast<int>(cycle % fragments_));
       return Transfer{Pattern::point_to_point, Collective::direct, {std::move(exchange)}};
     };
-    std::vector<Op> ops = {
-        {"local steps", Compute{Work::whole_step, {worker}, paces_[w].local_steps, 1}, {}},
-        {"pseudo-gradient to the server", transfer(up_, worker, server_), {first}},
-        {"outer step of the server",
-         Compute{Work::outer_step, {server_}, 1, 1.0 / static_cast<double>(fragments_)},
-         {first + 1}},
-        {"model to the worker", transfer(down_, server_, worker), {first + 2}}};
+    std::vector<Op> ops = {{"local steps", Compute{Work::whole_step, {worker}, paces_[w].local_steps, 1}, {}},
+                           {"pseudo-gradient to the server", transfer(up_, worker, server_), {first}},
+                           {"outer step of the server",
+                            Compute{Work::outer_step, {server_}, 1, 1.0 / static_cast<double>(fragments_)},
+                            {first + 1}},
+                           {"model to the worker", transfer(down_, server_, worker), {first + 2}}};
     wait_for(ops[kSteps], cycle - fragments_, kDown);
     for (const OpId one : {kSteps, kUp, kDown}) {  // a worker steps, sends and receives one after another
       if (fragments_ > 1) wait_for(ops[static_cast<std::size_t>(one)], cycle - 1, one);
@@ -143,9 +142,9 @@ std::string staleness_note(const Scenario& scenario, const std::vector<Pace>& pa
     return text + ", with " + (tenths.size() > 1 ? tenths.substr(0, tenths.size() - 1) : "0") + "." +
            tenths.back() + " updates of other sites between two of them";
   };
-  return scenario.strategy.method->name + ": sites train at their own pace, as their expected step and transfer times say; " +
-         of(fastest) + "; " + of(slowest) +
-         "; the server is at the first site, and its memory is not counted";
+  return scenario.strategy.method->name +
+         ": sites train at their own pace, as their expected step and transfer times say; " + of(fastest) +
+         "; " + of(slowest) + "; the server is at the first site, and its memory is not counted";
 }
 
 // Flows have averaged rates, unless the links change over time.
@@ -170,7 +169,8 @@ Plan plan_of_paces(const Scenario& scenario) {
   const auto server = static_cast<NodeId>(plan.nodes.size());
   plan.nodes.push_back({NodeKind::server, 0, 0});
   std::vector<Pace> paces = own_paces(scenario).sites;
-  // Each round has cycles of the fastest worker, also if shares of cycles would train what the last rounds do.
+  // Each round has cycles of the fastest worker, also if shares of cycles would train what the last rounds
+  // do.
   Pace& fastest = *std::max_element(paces.begin(), paces.end(),
                                     [](const Pace& a, const Pace& b) { return a.cycles < b.cycles; });
   fastest.cycles = std::max(fastest.cycles, plan.rounds * fragments_of_paces(scenario));
