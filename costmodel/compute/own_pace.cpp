@@ -155,7 +155,7 @@ std::vector<Worker> workers_of(const Scenario& scenario, const Platform& platfor
     Worker& worker = workers.emplace_back();
     worker.steps_s = paces[w].steps_s;
     worker.alone_s = paces[w].steps_s + paces[w].applied_s;
-    worker.fragments = static_cast<double>(fragments_of_paces(scenario));
+    worker.fragments = static_cast<double>(fragments_of_paces(scenario.strategy));
     if (site == 0) continue;
     const platforms::Path &there = platform.path(site, 0), &back = platform.path(0, site);
     const double round_trip_s = there.latency_s + back.latency_s;
@@ -195,8 +195,10 @@ std::vector<Worker> workers_of(const Scenario& scenario, const Platform& platfor
 std::vector<Pace> computing(const Scenario& scenario, const Platform& platform) {
   const double factor = scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation);
   const std::vector<ComputeTimes> times = site_times(scenario, counts_of(scenario));
-  const std::int64_t fragments = fragments_of_paces(scenario);
-  const std::int64_t most = std::min(scenario.strategy.local_steps / fragments, optimizer_steps(scenario));
+  const std::int64_t fragments = fragments_of_paces(scenario.strategy);
+  // A sweep resolves combinations, too, that its reader then refuses: more fragments than steps.
+  const std::int64_t of_cycle = std::max<std::int64_t>(1, scenario.strategy.local_steps / fragments);
+  const std::int64_t most = std::min(of_cycle, optimizer_steps(scenario));
   std::vector<double> step_s;
   double fastest_s = platforms::kUnlimited;
   for (std::size_t w = 0; w < times.size(); ++w) {
@@ -245,8 +247,8 @@ void share_out(std::vector<Pace>& paces, const std::vector<double>& sequences, d
 
 }  // namespace
 
-std::int64_t fragments_of_paces(const Scenario& scenario) {
-  return has_axis(*scenario.strategy.method, "fragments") ? scenario.strategy.fragments : 1;
+std::int64_t fragments_of_paces(const Strategy& strategy) {
+  return has_axis(*strategy.method, "fragments") ? strategy.fragments : 1;
 }
 
 double remote_cycles(const OwnPaces& paces) {
@@ -260,7 +262,7 @@ OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, dou
     return static_cast<double>(count_parameters(scenario.model).total()) *
            format_of(scenario.strategy, content).bytes_per_element();
   };
-  const std::int64_t fragments = fragments_of_paces(scenario);
+  const std::int64_t fragments = fragments_of_paces(scenario.strategy);
   const auto parts = static_cast<double>(fragments);
   const double up_bytes = (bytes ? bytes->first : of_model(Content::pseudo_gradient)) / parts;
   const double down_bytes = (bytes ? bytes->second : of_model(Content::parameter)) / parts;

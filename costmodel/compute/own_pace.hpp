@@ -30,8 +30,8 @@ struct OwnPaces {
   std::int64_t fragments = 1;           // parts of the model that take turns, one in each cycle
 };
 
-/// Fragments of the scenario's method: 1 if it exchanges the whole model in each cycle.
-std::int64_t fragments_of_paces(const Scenario& scenario);
+/// Fragments of the method: 1 if it exchanges the whole model in each cycle.
+std::int64_t fragments_of_paces(const Strategy& strategy);
 
 /// Cycles of the run of all sites but the first one, which alone need transfers.
 double remote_cycles(const OwnPaces& paces);

@@ -102,11 +102,15 @@ GroupId expert_group(const Scenario& scenario, int moe_layer, int expert) {
   return static_cast<GroupId>(1 + moe_layer * scenario.model.experts + expert);
 }
 
+namespace {
+
 std::vector<GroupId> all_expert_groups(const Scenario& scenario) {
   std::vector<GroupId> ids(static_cast<std::size_t>(moe_layers(scenario.model) * scenario.model.experts));
   std::iota(ids.begin(), ids.end(), 1);
   return ids;
 }
+
+}  // namespace
 
 std::vector<NodeId> all_workers(const Scenario& scenario) {
   std::vector<NodeId> nodes;

@@ -16,8 +16,6 @@ namespace fomoe::costmodel {
 std::vector<TensorGroup> tensor_groups(const Scenario& scenario);
 inline constexpr GroupId kDenseGroup = 0;
 GroupId expert_group(const Scenario& scenario, int moe_layer, int expert);
-/// Group ids of every expert of every layer.
-std::vector<GroupId> all_expert_groups(const Scenario& scenario);
 
 /// Dense elements of one layer and, with skip-token, the layer's router. If layers differ because some have
 /// dense feed-forward blocks, the result is the mean. Norms that only the first and the last layer have (the

@@ -24,8 +24,8 @@
 #include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/site_processes.hpp"
-#include "trainer/run/store_session.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/shared_folder/session.hpp"
 #include "trainer/store/secret.hpp"
 
 namespace fomoe::trainer {
@@ -340,7 +340,7 @@ int run_command(const std::vector<std::string>& arguments) {
   const bool waits = waits_for_lost_sites(request, processes, in_turn);
   if (!in_turn && all > request.scenario.sites())
     check_parts(request.scenario, costmodel::make_plan(request.scenario), processes);
-  if (!in_turn) check_store(request);
+  if (!in_turn) check_store(request.store, request.scenario.strategy);
   if (given.has("local")) return launch_all(arguments, given, all, request.threads, waits);
   if (!in_turn) request.launch = launch_among_others(given, request, secret, start_timeout_s, waits);
 

@@ -4,7 +4,7 @@
 
 #include "costmodel/plan/absences.hpp"
 #include "platforms/support/input_error.hpp"
-#include "trainer/run/store_session.hpp"
+#include "trainer/shared_folder/session.hpp"
 
 namespace fomoe::trainer {
 

@@ -31,7 +31,7 @@
 #include "trainer/run/run_log.hpp"
 #include "trainer/run/site_processes.hpp"
 #include "trainer/run/starting_point.hpp"
-#include "trainer/run/store_session.hpp"
+#include "trainer/shared_folder/session.hpp"
 #include "trainer/sockets/seen_connections.hpp"
 #include "trainer/stopping/stopping.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
@@ -176,8 +176,7 @@ class Run {
   }
 
   [[nodiscard]] bool drops() const { return request_.launch && request_.settings.on_lost_site == "drop"; }
-  // A site that comes back finds the others in the middle of a round. All of them start anew from the
-  // checkpoint that has just been written.
+  // For a site that has come back, all start anew from the checkpoint that has just been written.
   void let_sites_join() {
     if (request_.launch->rank != 0) return;
     const std::string asked = rendezvous_->asked_to_start_anew();
@@ -188,7 +187,7 @@ class Run {
 
   [[nodiscard]] int rank() const { return request_.launch ? request_.launch->rank : 0; }
   [[nodiscard]] bool speaks() const { return rank() == 0; }
-  // The other processes of a site have the same state, and what they observe is no part of the plan.
+  // Only this one of a site's processes saves and reports: the others have the same state.
   [[nodiscard]] bool leads_site() const { return !ranks_ || ranks_->place().rank == 0; }
   [[nodiscard]] std::string site_name(costmodel::NodeId node) const {
     return node_name(plan_, scenario_.platform, node);
@@ -224,10 +223,11 @@ class Run {
                                          site_names(scenario_), place, scenario_.network.streams);
     ranks_ = std::move(links.ranks);
     transport_ = std::move(links.transport);
-    if (has_store(plan_)) transport_->use_store(join_store(request_, plan_, digest_, *rendezvous_));
+    if (has_store(plan_))
+      transport_->use_store(join_store(request_.store, digest_, *rendezvous_, speaks(),
+                                       node_names(plan_, scenario_.platform), request_.settings.timeout_s));
   }
 
-  // Each hosted node gets its part.
   void take_parts(const WholeModel& whole) {
     check_same_model(whole.shape, scenario_.model);
     check_same_constants(whole.constants, options_.constants);
@@ -313,8 +313,7 @@ class Run {
 
   std::optional<TrainingResult> report(const Losses& losses, std::int64_t steps) {
     Observation own;
-    for (const costmodel::NodeId node :
-         leads_site() ? executor_->hosted() : std::vector<costmodel::NodeId>()) {
+    for (const costmodel::NodeId node : leads_site() ? executor_->hosted() : std::vector<int>()) {
       if (plan_.nodes[static_cast<std::size_t>(node)].kind == costmodel::NodeKind::store) continue;
       const auto loss = losses.of_node.find(node);
       const MeanNorms norms = norms_.of(node);

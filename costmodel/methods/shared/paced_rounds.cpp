@@ -22,7 +22,7 @@ class PacedRounds {
       : paces_(std::move(paces)),
         server_(server),
         rounds_(plan.rounds),
-        fragments_(fragments_of_paces(scenario)),
+        fragments_(fragments_of_paces(scenario.strategy)),
         up_(full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient})),
         down_(full_model_exchange(scenario, plan.groups, {Content::parameter})) {}
 
@@ -173,7 +173,7 @@ Plan plan_of_paces(const Scenario& scenario) {
   // do.
   Pace& fastest = *std::max_element(paces.begin(), paces.end(),
                                     [](const Pace& a, const Pace& b) { return a.cycles < b.cycles; });
-  fastest.cycles = std::max(fastest.cycles, plan.rounds * fragments_of_paces(scenario));
+  fastest.cycles = std::max(fastest.cycles, plan.rounds * fragments_of_paces(scenario.strategy));
   average_paths(plan, scenario, paces);
   plan.notes.push_back(staleness_note(scenario, paces));
   const PacedRounds rounds(scenario, plan, server, std::move(paces));

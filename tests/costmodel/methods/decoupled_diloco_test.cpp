@@ -84,9 +84,11 @@ TEST_CASE("decoupled_diloco: one fragment is async_diloco") {
   CHECK(closed_form(decoupled).wall_clock_s == closed_form(whole).wall_clock_s);
 }
 
-TEST_CASE("decoupled_diloco: fragments that do not divide the local steps are refused with a number that does") {
+TEST_CASE(
+    "decoupled_diloco: fragments that do not divide the local steps are refused with a number that does") {
   const Scenario scenario = scenario_of(2, 3);
-  CHECK_THROWS_WITH_AS(check(scenario), doctest::Contains("strategy.fragments: got 3 with 4 local steps; expected a "
-                                                          "number that divides local_steps"),
+  CHECK_THROWS_WITH_AS(check(scenario),
+                       doctest::Contains("strategy.fragments: got 3 with 4 local steps; expected a "
+                                         "number that divides local_steps"),
                        InputError);
 }

@@ -8,7 +8,7 @@
 
 #include "tests/trainer/support.hpp"
 #include "trainer/comm/collectives.hpp"
-#include "trainer/comm/shared_folder.hpp"
+#include "trainer/shared_folder/shared_folder.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

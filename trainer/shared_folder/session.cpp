@@ -1,4 +1,4 @@
-#include "trainer/run/store_session.hpp"
+#include "trainer/shared_folder/session.hpp"
 
 #include <unistd.h>
 
@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "platforms/support/input_error.hpp"
-#include "trainer/execution/node_name.hpp"
 #include "trainer/io/hash.hpp"
 
 namespace fomoe::trainer {
@@ -70,31 +69,26 @@ std::vector<std::int64_t> sent_by_store(const costmodel::Plan& plan, const Trans
   return transport.traffic(static_cast<costmodel::NodeId>(plan.nodes.size()) - 1).sent_to;
 }
 
-void check_store(const RunRequest& request) {
-  const bool needed = request.scenario.strategy.collective == costmodel::Collective::store;
-  if (needed == !request.store.empty()) return;
+void check_store(const std::string& folder, const costmodel::Strategy& strategy) {
+  const bool needed = strategy.collective == costmodel::Collective::store;
+  if (needed == !folder.empty()) return;
   if (needed)
     throw UsageError(
         "--store: got nothing, and strategy.collective = \"store\"; expected a folder that the processes of "
         "all "
         "sites can read and write under this name; for example --store /mnt/exchange");
-  throw UsageError("--store: got \"" + request.store +
+  throw UsageError("--store: got \"" + folder +
                    "\", and a scenario whose sites do not exchange through a store; expected one with "
                    "strategy.collective = \"store\" and a table [platform.store]; for example --set "
                    "strategy.collective=store");
 }
 
-std::shared_ptr<SharedFolder> join_store(const RunRequest& request, const costmodel::Plan& plan,
-                                         const Digest& digest, Rendezvous& rendezvous) {
-  const bool first = request.launch->rank == 0;
-  const std::string made = first ? make_session(request.store, digest) : "-";
-  const std::string session = rendezvous.gather("store", made).front();
-  wait_until_seen(request.store, session);
-  std::vector<std::string> names;
-  for (costmodel::NodeId node = 0; node < static_cast<costmodel::NodeId>(plan.nodes.size()); ++node)
-    names.push_back(node_name(plan, request.scenario.platform, node));
-  return std::make_shared<SharedFolder>(request.store + '/' + session, names, request.settings.timeout_s,
-                                        first);
+std::shared_ptr<SharedFolder> join_store(const std::string& folder, const Digest& digest,
+                                         Rendezvous& rendezvous, bool first, std::vector<std::string> names,
+                                         double timeout_s) {
+  const std::string session = rendezvous.gather("store", first ? make_session(folder, digest) : "-").front();
+  wait_until_seen(folder, session);
+  return std::make_shared<SharedFolder>(folder + '/' + session, std::move(names), timeout_s, first);
 }
 
 }  // namespace fomoe::trainer

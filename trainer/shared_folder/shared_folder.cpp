@@ -1,4 +1,4 @@
-#include "trainer/comm/shared_folder.hpp"
+#include "trainer/shared_folder/shared_folder.hpp"
 
 #include <algorithm>
 #include <cerrno>
