@@ -153,6 +153,8 @@ bool represents_sites(const PlanSummary& summary, bool links_differ, bool steps_
     // Sites that have ended a direct exchange begin the next one, while others share their links with it.
     if (links_differ && pairs && stage.hidden_backwards > 0) return false;
     if (stage.times_per_round == 0) continue;
+    // A region whose sites have short steps is ahead of the others until all regions exchange.
+    if (steps_differ && stage.among != Among::all_sites) return false;
     // The layers of a transfer do not wait for each other, and overtake each other if links differ.
     const bool by_layers = stage.hidden_unequally || stage.part_of_previous;
     if (stage.between == Between::any || by_layers) {

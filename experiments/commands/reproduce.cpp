@@ -8,6 +8,7 @@
 #include "experiments/cli/options.hpp"
 #include "experiments/figures/claims.hpp"
 #include "experiments/figures/figure.hpp"
+#include "experiments/figures/page/figure_page.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/atomic_file.hpp"
@@ -21,7 +22,8 @@ namespace {
 
 std::string list_text() {
   std::string text =
-      "fomoe reproduce ID --output FOLDER writes ID.csv and ID.json. ID is all, or one of:\n\n";
+      "fomoe reproduce ID --output FOLDER writes ID.csv, ID.json and a page, ID.md. ID is all, or one "
+      "of:\n\n";
   for (const figures::Experiment& experiment : figures::experiments())
     text += fmt::format("{:<28}{}\n", experiment.id, experiment.sentence);
   return text;
@@ -94,9 +96,10 @@ void write_claims(const std::vector<Made>& all, const std::string& folder) {
 
 void run_reproduce(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()(
-      "output", po::value<std::string>()->default_value("")->value_name("FOLDER"),
-      "folder for ID.csv and ID.json; it is created if it does not exist (default: no files are written)");
+  options.add_options()("output", po::value<std::string>()->default_value("")->value_name("FOLDER"),
+                        "folder for ID.csv, ID.json and a page, ID.md; it is created if it does not exist "
+                        "(default: no files are "
+                        "written)");
   const Help help = {
       "reproduce",
       "[ID|all] [options]",
@@ -119,7 +122,7 @@ void run_reproduce(const Arguments& arguments) {
   const auto list = chosen((*values)["id"].as<std::vector<std::string>>().front());
   if (folder == "-")  // with other commands this is standard output
     throw UsageError(
-        "--output: got -; expected a folder, because each figure has two files; for example --output "
+        "--output: got -; expected a folder, because each figure has three files; for example --output "
         "results");
   if (!folder.empty()) {
     std::error_code error;
@@ -148,10 +151,11 @@ void run_reproduce(const Arguments& arguments) {
                                        answer(*experiment, figure, assumptions)));
     if (folder.empty()) continue;
     const std::string base = (std::filesystem::path(folder) / experiment->id).string();
-    for (const char* extension : {".csv", ".json"}) claim_output("--output", base + extension);
+    for (const char* extension : {".csv", ".json", ".md"}) claim_output("--output", base + extension);
     write_file(base + ".csv", figures::csv_text(figure));
     write_file(base + ".json", figures::json_text(*experiment, figure, assumptions.stated()));
-    message(fmt::format("wrote {}.csv and .json", base));
+    write_file(base + ".md", figures::page_text(*experiment, figure, assumptions.stated()));
+    message(fmt::format("wrote {}.csv, .json and .md", base));
   }
   if (list.size() > 1) write_claims(all, folder);
 }

@@ -184,6 +184,7 @@ Figure expert_overlap(Assumptions& assume) {
   claims.push_back(routers_stay_even(proxy));
   add_claims(figure, "proxy", claims);
   state_proxy(assume);
+  figure.again = trained_again("--set strategy.expert_overlap=2 --set strategy.placement=random");
   figure.notes = {
       "In the paper's model, experts are 3.9 % of the parameters, so that the overlap changes few "
       "bytes; in the proxy they are 79 %.",

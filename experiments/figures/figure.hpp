@@ -25,6 +25,9 @@ struct Figure {
   std::vector<std::string> notes;
   /// What the command prints instead of the findings as JSON; empty: the findings.
   std::string text = {};
+  /// Commands that make one point of the figure anew, each in a line that ends with what it takes, beside the
+  /// command for the whole figure.
+  std::string again = {};
 };
 
 struct Experiment {

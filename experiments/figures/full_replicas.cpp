@@ -113,6 +113,7 @@ Figure full_replicas(Assumptions& assume) {
   against_dense("this gain survives training across sites", kActiveWidth, false);
   add_claims(figure, "proxy", claims);
   state_proxy(assume);
+  figure.again = trained_again("--set strategy.method=local_adamw");
   figure.notes = {
       "The paper's perplexities are printed values of one model each; bytes and FLOPs are computed here.",
       "A dense model has one feed-forward block, as wide as the active experts together or as all experts. "

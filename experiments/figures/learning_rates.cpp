@@ -119,6 +119,9 @@ Figure learning_rates(Assumptions& assume) {
               stays(trained, part_of(without, four_layers),
                     "without scaling, the best learning rate stays within a factor of 2 over widths")});
   state_proxy(assume);
+  figure.again = trained_again(
+      "--set strategy.method=centralised --set workload.tokens=655_360 --set trainer.warmup_steps=32 --set "
+      "trainer.learning_rate=0.004");
   figure.notes = {
       "Centralised runs of 0.66 M tokens. The third claim is no claim of the paper: it is the check that the "
       "experiment can show a rate that moves.",

@@ -135,4 +135,10 @@ void state_proxy(Assumptions& assume) {
       "over the settings with more than one seed");
 }
 
+std::string trained_again(const std::string& settings) {
+  return "experiments/proxies/build_corpus.py   # once: 110 MB of downloads, a minute\n"
+         "fomoe-train run experiments/proxies/small-experts.toml --in-turn --threads 1 --seed 42 " +
+         settings + " --output run.json   # two to four minutes on a core\n";
+}
+
 }  // namespace fomoe::figures

@@ -36,4 +36,8 @@ void add_claims(Figure& figure, const std::string& series, const std::vector<Cla
 /// States what the proxy is.
 void state_proxy(Assumptions& assume);
 
+/// The commands that train one point of the proxy anew, see Figure::again. `settings` are options of
+/// fomoe-train.
+std::string trained_again(const std::string& settings);
+
 }  // namespace fomoe::figures

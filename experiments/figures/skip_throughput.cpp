@@ -86,6 +86,10 @@ Figure skip_throughput(Assumptions& assume) {
       "Amdahl's law: experts take expert_time_share of the time of a step without ghosts, and a "
       "ghost share g saves the part g of it. expert_time_share is measured for the committed profile, "
       "and the share of the FLOPs for another one");
+  figure.again =
+      "fomoe-train profile --model medium --skip-token --local-experts 16,8,4,2,1 --device cuda --output "
+      "p.json   # a "
+      "minute on a GPU\nfomoe reproduce fig-skip-throughput --set profile=p.json\n";
   figure.notes = {
       "The paper measured up to 1.4 times on 8 B200 GPUs with its model of 150 M parameters, which is this "
       "one. Its experts have 5 % of the FLOPs, so 1.4 times cannot come from FLOPs alone, but from experts "

@@ -51,6 +51,7 @@ Figure skip_tokens(Assumptions& assume) {
                                 },
                                 &TrainedRuns::flops)))});
   state_proxy(assume);
+  figure.again = trained_again("--set strategy.skip_token=true --set strategy.expert_overlap=2");
   figure.notes = {
       "Without skip-token, a router scores the experts of its site only, and always uses min(k, N_le) of "
       "them. With skip-token, it scores all, and what it would send to experts elsewhere is dropped.",
