@@ -15,7 +15,8 @@ constexpr std::size_t kMostRows = 200;
 
 /// Text in a cell of a table.
 std::string cell_text(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.replace(at, 1, "\\|");
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+    text.replace(at, 1, "\\|");
   return text;
 }
 
@@ -51,7 +52,8 @@ std::string claims_of(const Experiment& experiment, const Figure& figure) {
                      low.empty() ? "" : low + " to " + percent(row[7]), text_of(row[8])});
   }
   return text +
-         "\nA number is how much larger the perplexity is that the claim says is larger. The paper's verdict is "
+         "\nA number is how much larger the perplexity is that the claim says is larger. The paper's verdict "
+         "is "
          "the sign of its printed means; ours is that of the whole interval.\n\n";
 }
 
@@ -59,7 +61,8 @@ std::string assumptions_of(const Json& assumptions) {
   if (assumptions.empty()) return "";
   std::string text = "## Assumptions\n" + header_of({"name", "value"});
   for (const auto& [name, value] : assumptions.items())
-    text += line_of({cell_text(name), cell_text(value.is_string() ? value.get<std::string>() : value.dump())});
+    text +=
+        line_of({cell_text(name), cell_text(value.is_string() ? value.get<std::string>() : value.dump())});
   return text + "\n`--set NAME=VALUE` changes those that the command lists as changeable.\n\n";
 }
 
@@ -79,9 +82,11 @@ std::string rows_of(const Experiment& experiment, const Figure& figure) {
 }  // namespace
 
 std::string page_text(const Experiment& experiment, const Figure& figure, const Json& assumptions) {
-  std::string text = fmt::format("# {}\n{}; FoMoE, arXiv 2606.19025.\n\n", experiment.id, experiment.sentence);
+  std::string text =
+      fmt::format("# {}\n{}; FoMoE, arXiv 2606.19025.\n\n", experiment.id, experiment.sentence);
   text += claims_of(experiment, figure);
-  text += fmt::format("## One point again\n```sh\n{}fomoe reproduce {}\n```\n\n", figure.again, experiment.id);
+  text +=
+      fmt::format("## One point again\n```sh\n{}fomoe reproduce {}\n```\n\n", figure.again, experiment.id);
   if (!figure.notes.empty()) text += "## What differs, and what is not known\n";
   for (const std::string& note : figure.notes) text += "- " + note + '\n';
   if (!figure.notes.empty()) text += '\n';

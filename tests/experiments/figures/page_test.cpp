@@ -1,9 +1,8 @@
 // Tests the pages of figures: every figure has one, with its claims, commands and rows.
-#include "experiments/figures/page/figure_page.hpp"
-
 #include <doctest/doctest.h>
 
 #include "experiments/figures/claims.hpp"
+#include "experiments/figures/page/figure_page.hpp"
 #include "experiments/figures/perplexity_figures.hpp"
 
 using namespace fomoe::figures;
@@ -29,7 +28,8 @@ TEST_CASE("a page has the commands for a point, what differs, assumptions and ro
   for (const char* part :
        {"# fig-x\nlosses of two kinds; FoMoE, arXiv 2606.19025.\n",
         "## One point again\n```sh\nfomoe-train run S.toml   # a minute\nfomoe reproduce fig-x\n```\n",
-        "- The data differ.\n", "| mfu | 0.4 |\n", "| kind | loss |\n| --- | --- |\n| a\\|b | 0.12346 |\n| a\\|b | 1.1235 |\n"}) {
+        "- The data differ.\n", "| mfu | 0.4 |\n",
+        "| kind | loss |\n| --- | --- |\n| a\\|b | 0.12346 |\n| a\\|b | 1.1235 |\n"}) {
     CAPTURE(part);
     CHECK(page.find(part) != std::string::npos);
   }
