@@ -42,7 +42,8 @@ std::string goodput_text(const costmodel::RunReport& report) {
        fmt::format("goodput {}; Young {}, Daly {}", human_percent(goodput.recommended_goodput),
                    time_or_never(goodput.young_interval_s), time_or_never(goodput.daly_interval_s))},
       {"  recommended time-out", human_time(goodput.recommended_timeout_s), sending}};
-  if (goodput.own_pace) of_policy = {{"  a site's return", human_time(goodput.transfer_s), sending}};
+  if (goodput.own_pace)
+    of_policy = {{"  state of a returning site", human_time(goodput.transfer_s), "to send it"}};
   rows.insert(rows.end(), of_policy.begin(), of_policy.end());
   if (goodput.unfinished_share > 0)
     rows.push_back({"  CANNOT FINISH", human_percent(goodput.unfinished_share) + " of the samples", ""});
