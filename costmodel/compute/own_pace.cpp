@@ -19,6 +19,10 @@ namespace {
 using platforms::Platform;
 
 constexpr double kShortest_s = 1e-12;  // a cycle without any duration cannot be told from others
+// A transfer that alone fills its cycles takes as long as the others leave, whatever the cycle: without
+// latency, any cycle would be consistent with a link that is used fully. Being a little later than its share
+// makes it unique.
+constexpr double kLater = 1 + 1e-9;
 
 /// What a worker needs of something that all share, in seconds of each cycle if it has all of it.
 struct Use {
@@ -75,8 +79,10 @@ class Sharing {
       cycle.down_s = std::max(cycle.down_s, use.down_s / left);
     }
     const double fragment_s = (worker.alone_s + cycle.up_s + cycle.down_s) / worker.fragments;
-    cycle.all_s = std::max({fragment_s, worker.steps_s, cycle.up_s + worker.up_late_s,
-                            cycle.down_s + worker.down_late_s, kShortest_s});
+    cycle.all_s = std::max({fragment_s, worker.steps_s, kShortest_s});
+    if (worker.fragments > 1)
+      cycle.all_s = std::max({cycle.all_s, (cycle.up_s + worker.up_late_s) * kLater,
+                              (cycle.down_s + worker.down_late_s) * kLater});
     return cycle;
   }
 

@@ -5,12 +5,13 @@ Where the documentation leaves a choice open, a comment that begins with "Ambigu
 """
 
 import collections
+import math
 
 import flows
 
 # Values of 4 bytes that a method keeps for each parameter outside of AdamW, unless the scenario chooses the outer optimiser.
 STATES = {
-    "fedavg": 1, "async_diloco": 1,  # the parameters that the round began with
+    "fedavg": 1, "async_diloco": 1, "decoupled_diloco": 1,  # the parameters that the round began with
     "hierarchical_diloco": 2, "di_paco": 2, "streaming_diloco": 2, "gossip": 2, "noloco": 2,  # these, and Nesterov's momentum
     "sparse_loco": 2,  # these, and the error feedback
     "diloco_x": 3,  # these, momentum, and the error feedback of int4
@@ -114,6 +115,31 @@ def through_server(s, dense, sparse, step):
     gather, reply = s.payload * (dense + sparse), s.parameter * (dense + sparse)
     exposed = 2 * s.latency + gather * max(1 / s.up, peers / s.down) + reply * max(peers / s.up, 1 / s.down) if peers else 0.0
     return Round(both(s, peers / s.sites * (s.payload + s.parameter), dense, sparse), exposed)
+
+
+def at_own_pace(s, dense, sparse, step):
+    """Each of the M - 1 other sites exchanges one fragment after another with the first one while it trains on. Of a port of the first site
+    it has, on average, what the others leave. The rates of all sites add up."""
+    others, of_cycle = s.sites - 1, min(s.local_steps // s.fragments, s.steps)
+    steps, elements = of_cycle * step, (dense + sparse) / s.fragments
+
+    def cycle(seconds):
+        def crossing(size, own, shared):
+            left = 1 - (others - 1) * size / shared / seconds
+            return max(size / own, size / shared / left) if left > 0 else math.inf
+        up, down = crossing(s.payload * elements, s.up, s.down), crossing(s.parameter * elements, s.down, s.up)
+        return max(steps, up + s.latency, down + s.latency, (steps + 2 * s.latency + up + down) / s.fragments)
+    least, most = steps, steps
+    while others and cycle(most) > most:
+        most *= 2
+    for _ in range(200):
+        middle = (least + most) / 2
+        least, most = (middle, most) if others and cycle(middle) > middle else (least, middle)
+    if most <= steps * (1 + 1e-12):  # nobody waits
+        most = steps
+    run = s.sites * s.steps / of_cycle / (1 / steps + others / most)
+    exchanges = others * run / most / s.sites / s.rounds / s.fragments
+    return Round(both(s, exchanges * (s.payload + s.parameter), dense, sparse), (run - s.steps * step) / s.rounds if most > steps else 0.0)
 
 
 def one_round_late(s, dense, sparse, step):
@@ -257,5 +283,5 @@ def pipeline_wan(s, dense, sparse, step):
 ROUNDS = {function.__name__: function for function in (
     centralised, hierarchical_diloco, streaming_diloco, sparse_loco, demo, gossip, noloco, di_paco, fsdp, pipeline_wan)}
 ROUNDS |= {name: whole_model for name in ("ddp", "local_sgd", "diloco", "local_adamw", "des_loc", "dept")}
-ROUNDS |= {"fomoe": fomoe, "fedavg": through_server, "async_diloco": through_server, "eager_diloco": one_round_late, "diloco_x": one_round_late,
+ROUNDS |= {"fomoe": fomoe, "fedavg": through_server, "async_diloco": through_server, "decoupled_diloco": at_own_pace, "eager_diloco": one_round_late, "diloco_x": one_round_late,
            "expert_parallel_wan": experts_elsewhere, "remote_experts": experts_elsewhere}
