@@ -146,9 +146,11 @@ def formulas(program, keys, accounting):
     answer |= {f"round.{name}": value for name, value in answer["round"].items()}
     rows = [(f"{part}.{name}", value, cost[part][name + unit], 1e-9) for (part, unit), table in parts.items()
             for name, value in table.items()]
-    # Where latencies are short, a link that is used fully leaves the cycles of its users to rounding: both find them by bisection.
     if s.method == "decoupled_diloco":
-        return [(*row[:3], 1e-4) for row in rows] + [(name, value, answer[name], 1e-4) for name, value in reference.report(s).items()]
+        # Where latencies are short, a link that is used fully leaves the cycles of its users, and so times and bytes, to rounding: both
+        # programs find them by bisection.
+        rows = [(*row[:3], 1e-4 if row[0].startswith("sent_bytes") else row[3]) for row in rows]
+        return rows + [(name, value, answer[name], 1e-4) for name, value in reference.report(s).items()]
     report = reference.report(s)
     if properties.approximates(answer):
         # The closed form says that it is an approximation. The simulation rounds each chunk up to whole elements and scales.

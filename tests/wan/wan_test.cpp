@@ -342,6 +342,20 @@ TEST_CASE("more than the relay carries is refused before CMD starts") {
   CHECK(ran.out.find("started") == std::string::npos);
 }
 
+TEST_CASE("an exchange through a store is refused: files cross no emulated link") {
+  const Folder folder;
+  write_all(folder / "store.toml",
+            "[model]\npreset = \"small\"\n[workload]\ntokens = 1e6\nglobal_batch_sequences = "
+            "8\n[compute]\nstep_time = "
+            "\"1s\"\n[platform]\nsites = "
+            "2\nbandwidth = \"100Mbps\"\nlatency = \"1ms\"\n[platform.store]\n[strategy]\nmethod = "
+            "\"diloco\"\ncollective = \"store\"\n");
+  const Ran ran = wan("run " + (folder / "store.toml") + " -- echo started");
+  CHECK(ran.exit_status == 2);
+  CHECK(ran.err.find("strategy.collective: got \"store\" with fomoe-wan") != std::string::npos);
+  CHECK(ran.out.empty());
+}
+
 TEST_CASE("mistakes on the command line end with 2 and name the option") {
   const auto refused = [&](const std::string& arguments, const std::string& expected) {
     const Ran ran = wan(arguments);

@@ -33,3 +33,19 @@ TEST_CASE("plan ranks by the median run with failures, and says what its screeni
   CHECK(sweep.err.find("the rows of a sweep leave out link rates that change over time (platform.trace) and "
                        "failures of sites and links ([failures])") != std::string::npos);
 }
+
+TEST_CASE("an answer for sites at their own pace has no policy, no checkpoints and no time-out") {
+  const std::string failing = "fomoe simulate " + kFourSites +
+                              " --set strategy.method=decoupled_diloco --set failures.site_mtbf=300s --set "
+                              "failures.checkpoint_cost=20s";
+  const Ran answered = run_in(source_dir(), failing + " --output -");
+  REQUIRE_MESSAGE(answered.exit_status == 0, answered.err);
+  const json goodput = json::parse(answered.out)["goodput"];
+  CHECK(goodput["policy"] == "own_pace");
+  CHECK(goodput["goodput"].get<double>() > 0.5);
+  for (const char* key : {"checkpoint_s", "checkpoint_rounds", "timeout_s", "recommended_timeout_s"})
+    CHECK(!goodput.contains(key));
+  const Ran text = run_in(source_dir(), failing);
+  CHECK(text.out.find("with failures, each site alone") != std::string::npos);
+  CHECK(text.out.find("recommended checkpoints") == std::string::npos);
+}
