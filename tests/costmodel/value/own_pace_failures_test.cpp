@@ -53,7 +53,8 @@ TEST_CASE(
   CHECK(after({20, kForever}) == doctest::Approx(100 + 8 / 4.0 + 2 / 4.0).epsilon(1e-12));
   CHECK(after({20, kForever, 1, kForever}) == doctest::Approx(100 + 2 * (8 / 4.0 + 2 / 4.0)).epsilon(1e-12));
   // All are away from 30 s to 38 s.
-  CHECK(after({30, kForever, 0, kForever, 0, kForever, 0, kForever}) == doctest::Approx(100 + 8 + 2).epsilon(1e-12));
+  CHECK(after({30, kForever, 0, kForever, 0, kForever, 0, kForever}) ==
+        doctest::Approx(100 + 8 + 2).epsilon(1e-12));
   FaultyRun of_links = at_own_pace();
   of_links.site_failures_per_s = 0;
   of_links.link_failures_per_s = 0.001;
