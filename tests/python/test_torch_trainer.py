@@ -54,6 +54,8 @@ CASES = [
     # The experts have tensors of their own here, so that their steps are counted as in fomoe-train.
     ("fomoe-single", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "random", "reshuffle_rounds": 2, "skip_token": True}, "weights"),
     ("fomoe-moments", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "fixed", "outer_optimizer": "local_adamw"}, "weights"),
+    ("diloco-restart", 12, {"method": "diloco", "local_steps": 4}, "weights"),
+    ("fomoe-fixed-restart", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "fixed"}, "weights"),
     ("diloco-yogi", 12, {"method": "diloco", "local_steps": 4, "outer_optimizer": "yogi"}, "weights"),
     ("diloco-in-regions", 8, {"method": "diloco", "local_steps": 4, "collective": "hierarchical", "regions": 2}, "weights"),
     ("fomoe-one-owner", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 1, "placement": "fixed"}, "weights"),
@@ -116,6 +118,10 @@ def trained(tmp_path_factory):
         inner = {"beta1": 1e-9, "beta2": 1e-9, "epsilon": 1e-3} if name in STEPLESS else {"beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8}
         sites = sites_of(name)
         trainer = {**TRAINER, **inner, "data": str(folder / f"data-{sites}"), "validation_sequences": sites, "initial_weights": str(folder / "weights")}
+        if name.endswith("restart"):
+            trainer["inner_moments"] = "restart"
+            # The first update is g/(|g| + ε): with a tiny ε, the rounding of a gradient near 0 decides its sign.
+            trainer["epsilon"] = inner["epsilon"] = 1e-4
         document = scenario(MODEL, steps, sites, sequences=SEQUENCES, trainer=trainer, **strategy)
         if name == "ddp-unequal":  # the second site has half of the batch, so that its gradients weigh as much as those of both others
             document["site"] = [{"name": "site-1", "batch_share": 2}]
@@ -125,6 +131,7 @@ def trained(tmp_path_factory):
         train(folder, f"{name}.json", *checkpoints, "--output", f"{name}.trainer.json")
         cases.append({"kind": "twin", "name": name, "scenario": str(folder / f"{name}.json"), "weights": str(folder / "weights"), "learning_rate": RATE, "inner": inner,
                       "texts": [text.tolist() for text in texts[:sites]], "sequences": SEQUENCES, "experts": EXPERTS.get(name, "held" if strategy["method"] == "fomoe" else "all"),
+                      "restart_every": strategy["local_steps"] if name.endswith("restart") else None,
                       "plan": plan_with_owners(folder, name) if strategy.get("expert_overlap") == 1 else None})
     for sites in (SITES, 4):
         succeed(folder, [case for case in cases if sites_of(case["name"]) == sites], sites)

@@ -96,11 +96,15 @@ def train_twin(case, folder, rank):
                             plan_file=case.get("plan"))
     text = torch.tensor(case["texts"][rank])
     tokens, targets = (part.repeat(case["sequences"], 1) for part in (text, text.roll(-1)))
+    steps = 0
     while not plan.done:
         model.loss(tokens, targets).backward()
         optimizer.step()
         optimizer.zero_grad()
         plan.step()
+        steps += 1
+        if case["restart_every"] and steps % case["restart_every"] == 0:
+            optimizer.state.clear()
     texts = torch.tensor(case["texts"])
 
     def mean_loss():

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "costmodel/inputs/at_site.hpp"
+#include "platforms/support/input_error.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/execution/node_name.hpp"
 
@@ -27,6 +28,14 @@ double clock_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+void check_restarts(const costmodel::Plan& plan, const PlanNeeds& needs) {
+  const auto refuse = [](const std::string& expected) {
+    throw InputError("trainer.inner_moments", "\"restart\"", expected, "inner_moments = \"keep\"");
+  };
+  if (needs.moments) refuse("\"keep\" with a method that averages the moments of sites");
+  if (plan.steps == plan.rounds) refuse("\"keep\" with a method that synchronises after each step");
+}
+
 }  // namespace
 
 Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& plan, Transport& transport,
@@ -43,6 +52,7 @@ Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& p
   options_.rate.peak = options.inner.learning_rate;
   options_.rate.steps = plan.steps;
   const PlanNeeds needs = needs_of(scenario, plan, options.paced);
+  if (options.restart_moments) check_restarts(plan, needs);
   if (options.paced) pacing_.emplace(scenario_, plan_);
   for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
     if (transport.hosts(node) && (!is_store(node) || needs.outer_steps[static_cast<std::size_t>(node)]))
@@ -120,6 +130,9 @@ void Executor::run_round(std::int64_t index) {
   const auto round = std::make_shared<const costmodel::RoundPlan>(plan_.round(index));
   const auto ops = static_cast<OpId>(round->ops.size());
   round_ = index;
+  if (options_.restart_moments && index > 0) {
+    for (auto& [node, worker] : workers_) worker->inner().restart();
+  }
   transport_.begin_round(index);
   started_.assign(round->ops.size(), false);
   done_.assign(round->ops.size(), false);

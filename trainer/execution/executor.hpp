@@ -60,7 +60,8 @@ namespace fomoe::trainer {
 struct TrainingOptions {
   AdamWOptions inner;
   OuterOptions outer;
-  LearningRate rate;  // peak and steps follow from `inner` and the plan
+  bool restart_moments = false;  // of the inner optimiser, before each round but the first
+  LearningRate rate;             // peak and steps follow from `inner` and the plan
   // limit of the norm of a site's gradients, before each optimiser step; 0: no clipping
   double clip_norm = 0;
   double balance_weight = 0;  // factor of the load-balancing loss
@@ -93,6 +94,7 @@ class Diverged : public std::runtime_error {
 struct PlanNeeds {
   std::vector<bool> outer_steps;       // by node: takes outer steps
   std::vector<bool> pseudo_gradients;  // by node: sends pseudo-gradients
+  bool moments = false;                // moments of the inner optimiser travel
   bool residuals = false;              // the wire format of pseudo-gradients is lossy
   bool detached = false;               // some transfers continue into the next round
 };

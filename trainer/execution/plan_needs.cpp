@@ -173,6 +173,8 @@ bool lossy(const costmodel::WireFormat& format) { return format.sparse() || form
 void note_transfer(const Transfer& transfer, PlanNeeds& needs) {
   for (const costmodel::Exchange& exchange : transfer.exchanges) {
     for (const costmodel::Payload& payload : exchange.payloads) {
+      needs.moments =
+          needs.moments || payload.content == Content::moment1 || payload.content == Content::moment2;
       if (payload.content != Content::pseudo_gradient) continue;
       needs.residuals = needs.residuals || lossy(payload.format);
       for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {

@@ -111,6 +111,17 @@ void AdamW::set_experts(std::int64_t layer, std::vector<ExpertSteps> experts) {
   device_counts_[static_cast<std::size_t>(layer)].clear();
 }
 
+void AdamW::restart() {
+  const at::NoGradGuard no_grad;
+  for (const std::vector<at::Tensor>* tensors : {&moment1_, &moment2_, &steps_}) {
+    for (at::Tensor tensor : *tensors) tensor.zero_();
+  }
+  for (std::vector<ExpertSteps>& layer : experts_) {
+    for (ExpertSteps& expert : layer) expert.moments = 0;
+  }
+  for (std::vector<float>& counts : device_counts_) counts.clear();
+}
+
 void AdamW::step() {
   prepare();
   update();

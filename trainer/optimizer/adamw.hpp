@@ -67,6 +67,8 @@ class AdamW {
   /// The counts of all experts, by layer, then by the expert's position among the local ones.
   [[nodiscard]] const std::vector<std::vector<ExpertSteps>>& experts() const { return experts_; }
   void set_experts(std::int64_t layer, std::vector<ExpertSteps> experts);
+  /// Forgets all moments, as if no update had been made. The rates of experts that warm up go on warming up.
+  void restart();
   [[nodiscard]] const AdamWOptions& options() const { return options_; }
   [[nodiscard]] bool sharded() const { return options_.shards > 1; }
   void set_learning_rate(double rate) { options_.learning_rate = rate; }

@@ -59,6 +59,7 @@ TrainingOptions training_options(const RunRequest& request) {
   options.inner.beta2 = settings.beta2;
   options.inner.epsilon = settings.epsilon;
   options.inner.complete_p = settings.rate_transfer == "complete_p";
+  options.restart_moments = settings.inner_moments == "restart";
   options.rate.warmup_steps = settings.warmup_steps;
   options.rate.schedule = schedule_named(settings.schedule);
   options.rate.decay_steps = settings.decay_steps;

@@ -42,6 +42,11 @@ constexpr Key kTrainerKeys[] = {
      "whether CompleteP scales the learning rate and epsilon of hidden matrices with width and depth, or "
      "none of them is scaled",
      "\"none\"", trainer<&TrainerSettings::rate_transfer, "complete_p", "none">},
+    {"inner_moments", Kind::choice, "\"keep\"", "",
+     "what a site does with the moments of its inner AdamW at the start of a round; keep: it goes on with "
+     "them; restart: it forgets them, so that sites are stateless between rounds. Methods that average "
+     "moments need keep",
+     "\"restart\"", trainer<&TrainerSettings::inner_moments, "keep", "restart">},
     {"weight_decay", Values(Kind::multiple, 10), "", "none",
      "weight decay λ of the inner AdamW: a matrix loses η·λ of its values in a step, at every width; norms "
      "do not decay",

@@ -14,6 +14,7 @@ struct TrainerSettings {
   double final_rate_share = 0;
   double beta1 = 0, beta2 = 0, epsilon = 0;  // of the inner AdamW
   std::string rate_transfer;                 // complete_p, none
+  std::string inner_moments = "keep";        // keep, restart
   double weight_decay = 0;
   double clip_norm = 0;       // 0: no clipping
   double balance_weight = 0;  // 0: no load-balancing loss

@@ -311,6 +311,11 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
              {"--in-turn"})
             .find("trainer.router_temperature: got this key for a model without experts") !=
         std::string::npos);
+  CHECK(said({"strategy.method=local_adamw", "trainer.inner_moments=restart"}, {"--in-turn"})
+            .find("trainer.inner_moments: got \"restart\"; expected \"keep\" with a method that averages") !=
+        std::string::npos);
+  CHECK(said({"strategy.method=ddp", "trainer.inner_moments=restart"}, {"--in-turn"})
+            .find("expected \"keep\" with a method that synchronises after each step") != std::string::npos);
   CHECK(said({"failures.checkpoint_cost=1s", "failures.outages=[\"site-1 at 1s for 1s\"]"}, {"--in-turn"})
             .find("failures.outages: got outages; expected no such key with fomoe-train") !=
         std::string::npos);

@@ -77,6 +77,15 @@ class Reference {
     }
   }
 
+  /// Forgets the moments.
+  void restart() {
+    for (std::size_t i = 0; i < theta.size(); ++i) {
+      m[i].zero_();
+      v[i].zero_();
+      updates_[i] = 0;
+    }
+  }
+
   std::vector<at::Tensor> theta, m, v;
 
  private:
@@ -145,6 +154,9 @@ TEST_CASE("a gradient whose layout in memory is not that of its parameter gives 
 }
 
 TEST_CASE("experts of unequal counts are updated as each alone, in fp64") {
+  bool restarts = false;
+  SUBCASE("moments that are kept") {}
+  SUBCASE("moments that are forgotten once") { restarts = true; }
   // The last case is a bf16 model with gradients summed in fp32.
   for (const auto& [type, gradients] :
        {std::pair(at::kDouble, at::kDouble), std::pair(at::kFloat, at::kFloat),
@@ -165,6 +177,10 @@ TEST_CASE("experts of unequal counts are updated as each alone, in fp64") {
             optimizer.set_experts(0, kUnequal);
             optimizer.set_experts(1, kRestarted);
           }
+          if (step == 4 && restarts) {
+            optimizer.restart();
+            reference.restart();
+          }
           set_gradients(model, gradients);
           reference.step(optimizer.experts());
           optimizer.step();
@@ -181,8 +197,11 @@ TEST_CASE("experts of unequal counts are updated as each alone, in fp64") {
           CHECK(close(optimizer.moment2()[i], reference.v[i]));
           CHECK(at::equal(parameter.compute.detach(), parameter.master.detach().to(type)));
         }
-        CHECK((optimizer.experts()[0] == std::vector<ExpertSteps>{{45, -1}, {5, 5}, {7.75, 6}, {45, 12}}));
-        CHECK((optimizer.experts()[1] == std::vector<ExpertSteps>(4, {5, 5})));
+        // A restart forgets moments; experts go on warming up.
+        const std::vector<ExpertSteps> unequal = {{45, -1}, {5, 5}, {7.75, 6}, {45, 12}},
+                                       restarted = {{2, -1}, {2, 5}, {2, 6}, {2, 12}};
+        CHECK((optimizer.experts()[0] == (restarts ? restarted : unequal)));
+        CHECK((optimizer.experts()[1] == std::vector<ExpertSteps>(4, {restarts ? 2.0 : 5.0, 5})));
       }
     }
   }
