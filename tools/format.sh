@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats the tracked C++ and CUDA files in place. With --check it changes nothing, prints the lines that it would change, and
+# Formats the C++ and CUDA files in place, new ones too, but none that git ignores. With --check it changes nothing, prints the lines that it would change, and
 # exits with 1 if there are any. It needs clang-format 14, since other versions break lines differently. It exits with 77 on
 # systems that do not provide this version.
 set -euo pipefail
@@ -13,4 +13,4 @@ can_install clang-format-14 || {
 install_packages clang-format-14
 how=(-i)
 [ "${1:-}" != --check ] || how=(--dry-run -Werror)
-git ls-files -z '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-14 "${how[@]}"
+git ls-files -z --cached --others --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format-14 "${how[@]}"

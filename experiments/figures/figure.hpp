@@ -49,6 +49,7 @@ Figure full_replicas(Assumptions& assume);
 Figure expert_overlap(Assumptions& assume);
 Figure skip_tokens(Assumptions& assume);
 Figure learning_rates(Assumptions& assume);
+Figure training_choices(Assumptions& assume);
 Figure skip_throughput(Assumptions& assume);
 Figure published_runs(Assumptions& assume);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/figures/claims.hpp"
+#include "experiments/figures/trained/claims.hpp"
 
 namespace fomoe::figures {
 

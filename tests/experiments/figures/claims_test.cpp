@@ -1,5 +1,5 @@
 // Tests of the verdicts on trained runs, with cases that are computed by hand.
-#include "experiments/figures/claims.hpp"
+#include "experiments/figures/trained/claims.hpp"
 
 #include <doctest/doctest.h>
 

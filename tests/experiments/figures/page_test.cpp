@@ -1,9 +1,9 @@
 // Tests the pages of figures: every figure has one, with its claims, commands and rows.
 #include <doctest/doctest.h>
 
-#include "experiments/figures/claims.hpp"
 #include "experiments/figures/page/figure_page.hpp"
-#include "experiments/figures/perplexity_figures.hpp"
+#include "experiments/figures/trained/claims.hpp"
+#include "experiments/figures/trained/perplexity_figures.hpp"
 
 using namespace fomoe::figures;
 

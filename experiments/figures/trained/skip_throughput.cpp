@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "costmodel/model/flops.hpp"
-#include "experiments/figures/perplexity_figures.hpp"
-#include "experiments/figures/proxy_rows.hpp"
+#include "experiments/figures/trained/perplexity_figures.hpp"
+#include "experiments/figures/trained/proxy_rows.hpp"
 #include "experiments/files/step_profile_io.hpp"
 
 namespace fomoe::figures {

@@ -1,4 +1,4 @@
-#include "experiments/figures/trained_runs.hpp"
+#include "experiments/figures/trained/trained_runs.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "experiments/figures/proxy_rows.hpp"
+#include "experiments/figures/trained/proxy_rows.hpp"
 #include "experiments/files/csv.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "platforms/support/input_error.hpp"

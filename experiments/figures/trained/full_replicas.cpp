@@ -1,6 +1,6 @@
 // Paper, figure "Pareto frontier of communication costs versus perplexity for full-replica baselines" (exp0):
 // the outer optimisers, K and M with full replicas; and dense models beside mixtures of experts.
-#include "experiments/figures/perplexity_figures.hpp"
+#include "experiments/figures/trained/perplexity_figures.hpp"
 
 namespace fomoe::figures {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/figures/claims.hpp"
+#include "experiments/figures/trained/claims.hpp"
 
 #include <fmt/format.h>
 

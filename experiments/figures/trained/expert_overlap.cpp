@@ -2,7 +2,7 @@
 // perplexity" (exp1): expert overlap O_e, placement and outer optimiser.
 #include <cmath>
 
-#include "experiments/figures/perplexity_figures.hpp"
+#include "experiments/figures/trained/perplexity_figures.hpp"
 
 namespace fomoe::figures {
 namespace {

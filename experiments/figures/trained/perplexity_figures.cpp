@@ -1,4 +1,4 @@
-#include "experiments/figures/perplexity_figures.hpp"
+#include "experiments/figures/trained/perplexity_figures.hpp"
 
 #include <cmath>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/figures/figure.hpp"
-#include "experiments/figures/trained_runs.hpp"
+#include "experiments/figures/trained/trained_runs.hpp"
 
 namespace fomoe::figures {
 

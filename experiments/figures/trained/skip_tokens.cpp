@@ -1,7 +1,7 @@
 // Paper, figure "Impact of skip-token and ghost experts on the perplexity versus FLOPs Pareto frontier".
 #include <algorithm>
 
-#include "experiments/figures/perplexity_figures.hpp"
+#include "experiments/figures/trained/perplexity_figures.hpp"
 
 namespace fomoe::figures {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "experiments/figures/claims.hpp"
 #include "experiments/figures/figure.hpp"
-#include "experiments/figures/trained_runs.hpp"
+#include "experiments/figures/trained/claims.hpp"
+#include "experiments/figures/trained/trained_runs.hpp"
 
 namespace fomoe::figures {
 
