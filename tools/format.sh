@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Formats the C++ and CUDA files in place, new ones too, but none that git ignores. With --check it changes nothing, prints the lines that it would change, and
-# exits with 1 if there are any. It needs clang-format 14, since other versions break lines differently. It exits with 77 on
-# systems that do not provide this version.
+# Formats the C++ and CUDA files in place, new ones too, but none that git ignores. With --check it changes nothing, prints the
+# lines that it would change, and exits with 1 if there are any. It needs clang-format 14, since other versions break lines
+# differently. It exits with 77 on systems that do not provide this version.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "costmodel/plan/site_shares.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 
@@ -19,6 +20,9 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
 
   TrainerSettings settings;
   settings.restart_warmup_steps = scenario.strategy.local_steps;
+  settings.warmup_steps =
+      costmodel::optimizer_steps(scenario) / 4;  // the paper's appendix on training settings
+  settings.warmup_given = table.has("warmup_steps");
   const bool nesterov = scenario.strategy.outer_optimizer == costmodel::OuterOptimizer::nesterov;
   settings.outer_learning_rate = nesterov ? 0.7 : 0.1;
   settings.drop_after_s = kDropAfterS;

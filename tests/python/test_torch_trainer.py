@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not TRAIN.exists(), reason=f"{TRAIN} was not bui
 SITES, SEQUENCES, LENGTH, RATE = 3, 2, 64, 0.003
 MODEL = {"d_model": 64, "layers": 2, "heads": 2, "experts": 6, "active_experts": 2, "d_expert": 32, "vocabulary": 256, "sequence_length": LENGTH}
 TRAINER = {"learning_rate": RATE, "rate_transfer": "none", "device": "cpu", "dtype": "fp32", "data_split": "domain",
-           "restart_warmup_steps": 0}
+           "restart_warmup_steps": 0, "warmup_steps": 0}
 # name, steps, keys of [strategy], what is compared beside the bytes: weights; losses if fomoe-train writes no checkpoints; or nothing
 CASES = [
     ("ddp", 4, {"method": "ddp"}, "weights"),

@@ -254,6 +254,12 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   if (!context.data.empty())
     provenance.push_back(
         {"training data", is_synthetic(context.data) ? Origin::assumed : Origin::measured, context.data});
+  // Until version 1.0 there was none.
+  if (context.assumed_warmup_steps > 0)
+    provenance.push_back({"warm-up", Origin::assumed,
+                          "the learning rate grows over a quarter of the steps (" +
+                              std::to_string(context.assumed_warmup_steps) +
+                              "), because trainer.warmup_steps is not given; version 1.0 had no warm-up"});
   if (context.paced) {
     for (Provenance origin : context.pace) {
       origin.what = "paced " + origin.what;

@@ -49,11 +49,12 @@ struct ReportContext {
   bool paced = false;            // see TrainingOptions
   std::vector<Provenance> pace;  // provenance of the step times that paced operations slept
   std::int64_t validation_sequences = 0;
-  std::string data;          // what was trained on, in words (run_data.hpp)
-  std::string device;        // name of the device, for provenance
-  std::string absent;        // names of sites without which the run went on; empty: none
-  double trained_share = 1;  // share of the sequences that the other sites have
-  std::string links;         // environment variable FOMOE_LINKS, which fomoe-wan sets; empty: not set
+  std::int64_t assumed_warmup_steps = 0;  // 0: trainer.warmup_steps is given, or nothing is trained
+  std::string data;                       // what was trained on, in words (run_data.hpp)
+  std::string device;                     // name of the device, for provenance
+  std::string absent;                     // names of sites without which the run went on; empty: none
+  double trained_share = 1;               // share of the sequences that the other sites have
+  std::string links;  // environment variable FOMOE_LINKS, which fomoe-wan sets; empty: not set
 };
 
 struct RunData;

@@ -129,6 +129,8 @@ ReportContext report_context(const RunRequest& request, const costmodel::Plan& p
   if (request.paced) context.pace = costmodel::OperationSeconds(request.scenario, plan).provenance();
   if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
   context.validation_sequences = data.batches->validation_sequences();
+  if (!request.paced && !request.settings.warmup_given)
+    context.assumed_warmup_steps = request.settings.warmup_steps;
   if (!request.paced) context.data = data.description();
   context.device = options.device.is_cuda() ? cuda_name() : cpu_name();
   return context;

@@ -19,7 +19,7 @@ constexpr Key kTrainerKeys[] = {
     {"learning_rate", Values(Kind::multiple, 10), "0.01", "",
      "learning rate of the inner AdamW at the base width and depth; CompleteP scales it to the model", "0.01",
      trainer<&TrainerSettings::learning_rate>},
-    {"warmup_steps", Values(Kind::count, 1e9, 0), "0", "",
+    {"warmup_steps", Values(Kind::count, 1e9, 0), "", "a quarter of the run's steps, as in the paper",
      "number of optimiser steps until the learning rate is reached", "160",
      trainer<&TrainerSettings::warmup_steps>},
     {"schedule", Kind::choice, "\"constant\"", "",

@@ -9,6 +9,7 @@ namespace fomoe::scenario {
 struct TrainerSettings {
   double learning_rate = 0;
   std::int64_t warmup_steps = 0;
+  bool warmup_given = false;          // otherwise the default, which depends on the length of the run
   std::string schedule = "constant";  // constant, cosine, wsd
   std::int64_t decay_steps = 0;
   double final_rate_share = 0;
