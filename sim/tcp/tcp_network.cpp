@@ -17,12 +17,12 @@ void TcpNetwork::restart(const platforms::Platform& platform, std::uint64_t stre
   platform_ = &platform;
   stream_ = stream;
   close_all();
-  planned_ = openings_ = 0;
+  openings_ = 0;
   make_links(platform);
 }
 
 void TcpNetwork::close_all() {
-  events_ = {};
+  events_.clear();
   stalled_.clear();
   bursts_.clear();
   free_bursts_.clear();
@@ -79,6 +79,10 @@ void TcpNetwork::make_links(const platforms::Platform& platform) {
   ways_.clear();
   for (int a = 0; a < sites; ++a)
     for (int b = 0; b < sites; ++b) ways_.push_back(a == b ? Way{} : make_way(platform, a, b));
+  std::uint32_t source = static_cast<std::uint32_t>(sites);  // those before are hosts
+  for (Way& way : ways_)
+    for (Hop& hop : way.hops) hop.source = source++;
+  events_.restart(source);
 }
 
 TcpNetwork::Way TcpNetwork::make_way(const platforms::Platform& platform, int from, int to) {
@@ -118,7 +122,8 @@ void TcpNetwork::change(double now_s) {
     for (std::size_t b = 0; b < sites_; ++b)
       if (a != b)
         ways_[a * sites_ + b].latency_s = platform.path(static_cast<int>(a), static_cast<int>(b)).latency_s;
-  for (const auto& [what, index] : std::exchange(stalled_, {})) plan(now_s, what, index);
+  for (const auto& [what, index] : std::exchange(stalled_, {}))
+    events_.plan(now_s, EventQueue<Event>::kAlone, {what, index});
 }
 
 double TcpNetwork::draw(Line& line) const { return costmodel::draw(seed_, stream_, line.id, line.draws++); }
@@ -162,13 +167,7 @@ void TcpNetwork::put(double now_s, NodeId from, NodeId to, int number, std::int6
   pump(now_s, index);
 }
 
-double TcpNetwork::next_event_s() const {
-  return events_.empty() ? std::numeric_limits<double>::infinity() : events_.top().at_s;
-}
-
-void TcpNetwork::plan(double at_s, What what, std::uint32_t index, std::int64_t bytes) {
-  events_.push({at_s, planned_++, what, index, bytes});
-}
+double TcpNetwork::next_event_s() const { return events_.next_s(); }
 
 void TcpNetwork::stall(What what, std::uint32_t index, const Line& line) {
   if_down_(line.from, line.to);
@@ -176,20 +175,20 @@ void TcpNetwork::stall(What what, std::uint32_t index, const Line& line) {
 }
 
 void TcpNetwork::run(const double& until_s) {
-  while (!events_.empty() && events_.top().at_s <= until_s) {
-    const Event event = events_.top();
-    events_.pop();
+  while (!events_.empty() && events_.next_s() <= until_s) {
+    const double now_s = events_.next_s();
+    const Event event = events_.next();
     switch (event.what) {
       case What::hop:
-        hop(event.at_s, event.index);
+        hop(now_s, event.index);
         break;
       case What::left_host:
         lines_[event.index]->tcp.in_host_bytes -= static_cast<double>(event.bytes);
-        pump(event.at_s, event.index);
+        pump(now_s, event.index);
         break;
       case What::pump:
         lines_[event.index]->tcp.pump_at_s = -1;
-        pump(event.at_s, event.index);
+        pump(now_s, event.index);
         break;
     }
   }
@@ -209,7 +208,7 @@ void TcpNetwork::pump(double now_s, std::uint32_t index) {
     if (bytes == 0) {
       if (not_before_s >= 0 && tcp.pump_at_s < 0) {
         tcp.pump_at_s = not_before_s;
-        plan(not_before_s, What::pump, index);
+        events_.plan(not_before_s, EventQueue<Event>::kAlone, {What::pump, index});
       }
       return;
     }
@@ -263,10 +262,12 @@ void TcpNetwork::hop(double now_s, std::uint32_t index) {
     left_s = queue.pass(now_s, burst.bytes * together);
     burst.spread_s = std::max(burst.spread_s, queue.seconds_for(burst.bytes));
     if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
-      plan(left_s, What::left_host, burst.connection, burst.bytes + burst.lost);
+      events_.plan(left_s, static_cast<std::uint32_t>(line.from_site),
+                   {What::left_host, burst.connection, burst.bytes + burst.lost});
   }
   ++burst.hop;
-  plan(left_s + (burst.hop == route.before_latency ? route.latency_s : 0), What::hop, index);
+  const double latency_s = burst.hop == route.before_latency ? route.latency_s : 0;
+  events_.plan(left_s + latency_s, at.source, {What::hop, index});
 }
 
 void TcpNetwork::arrive(double now_s, std::uint32_t index) {

@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "costmodel/plan/plan.hpp"
 #include "platforms/platform.hpp"
 #include "sim/tcp/connection.hpp"
+#include "sim/tcp/event_queue.hpp"
 #include "sim/tcp/link_queue.hpp"
 
 namespace fomoe::sim {
@@ -57,6 +57,7 @@ class TcpNetwork {
   struct Hop {
     LinkQueue* queue = nullptr;
     int alone = -1;
+    std::uint32_t source = 0;  // of the events when bursts have passed it
   };
   struct Way {
     std::vector<Hop> hops;
@@ -76,14 +77,9 @@ class TcpNetwork {
   };
   enum class What : std::uint8_t { hop, left_host, pump };
   struct Event {
-    double at_s = 0;
-    std::uint64_t order = 0;  // events of the same time run in the order in which they were planned
     What what = What::hop;
     std::uint32_t index = 0;  // of the burst (hop), or of the line
     std::int64_t bytes = 0;   // that have left the host
-    bool operator>(const Event& other) const {
-      return at_s != other.at_s ? at_s > other.at_s : order > other.order;
-    }
   };
 
   void make_links(const platforms::Platform& platform);
@@ -93,7 +89,6 @@ class TcpNetwork {
   }
   std::uint32_t line(costmodel::NodeId from, costmodel::NodeId to, int number);
   double draw(Line& line) const;
-  void plan(double at_s, What what, std::uint32_t index, std::int64_t bytes = 0);
   void stall(What what, std::uint32_t index, const Line& line);
   void pump(double now_s, std::uint32_t index);
   void hop(double now_s, std::uint32_t index);
@@ -114,9 +109,8 @@ class TcpNetwork {
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> line_of_;  // (from · nodes + to, number)
   std::vector<Burst> bursts_;
   std::vector<std::uint32_t> free_bursts_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  EventQueue<Event> events_;  // sources: what leaves the host of each site, then each link of each way
   std::vector<std::pair<What, std::uint32_t>> stalled_;  // what waits for a link that is down
-  std::uint64_t planned_ = 0;
   std::uint64_t openings_ = 0;  // how often all connections were closed: later ones draw other numbers
 };
 
