@@ -101,7 +101,9 @@ struct Solution {
   std::string alike = {};
 };
 
-Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Reports& precise) {
+/// `domain` is that of the unknown, with the resolution of the search.
+Solution solve(const Unknown& unknown, const planner::Domain& domain, const Target& target, Reports& quick,
+               Reports& precise) {
   const auto margin_by = [&](Reports& reports) {
     return [&](double value) -> std::optional<double> {
       const RunReport* report = reports.at(value);
@@ -113,7 +115,7 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
       return target.margin(*report);
     };
   };
-  Solution solution{target, planner::search(unknown.domain, margin_by(quick), margin_by(precise))};
+  Solution solution{target, planner::search(domain, margin_by(quick), margin_by(precise))};
   Found& found = solution.found;
   if (precise.same_everywhere(target.metric)) {
     solution.alike = fmt::format(" {} does not change {} in this scenario.", unknown.name, target.name);
@@ -317,7 +319,12 @@ void run_solve(const Arguments& arguments) {
   const std::string more = asked_for(targets.front(), base);
   Reports quick(*values, unknown, formula, more), precise(*values, unknown, engine, more);
   std::vector<Solution> solutions;
-  for (const Target& target : targets) solutions.push_back(solve(unknown, target, quick, precise));
+  planner::Domain domain = unknown.domain;
+  domain.rounded = [&](double value) { return unknown.rounded(value, true); };
+  // Simulated connections are not smooth: 0.1 % more bandwidth may take longer.
+  constexpr double kOfConnections = 1e-2;
+  if (engine.simulated && base.network.initial_window_bytes) domain.resolution = kOfConnections;
+  for (const Target& target : targets) solutions.push_back(solve(unknown, domain, target, quick, precise));
 
   const char* executor = engine.simulated ? "simulated" : "closed-form";
   if (!output.for_people()) {

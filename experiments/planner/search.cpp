@@ -4,15 +4,17 @@
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <tuple>
 
 namespace fomoe::planner {
 
 namespace {
 
-constexpr double kResolution = 1e-3;
 constexpr double kDensest = 64;  // every whole number up to this one is a sample
 constexpr int kProbes = 6;
+constexpr double kOfBorder = 1e-3;  // precision of the limit of what is possible
+constexpr int kAims = 4;
 constexpr double kMostImpossible = 4096;  // consecutive whole numbers tested, see search.hpp
 
 std::vector<double> samples(const Domain& domain) {
@@ -34,7 +36,7 @@ std::vector<double> samples(const Domain& domain) {
 class Search {
  public:
   Search(const Domain& domain, const Margin& quick, const Margin& precise)
-      : domain_(domain), precise_(precise) {
+      : domain_(domain), by_formula_(quick), precise_(precise) {
     const std::vector<double> tried = samples(domain);
     std::size_t first = tried.size(), last = 0;  // the possible samples are among these
     for (std::size_t i = 0; i < tried.size(); ++i) {
@@ -111,9 +113,8 @@ class Search {
   /// Bisects between an impossible value and a possible one for the possible value that is closest to it.
   double border(const Margin& quick, double impossible, double possible) const {
     const auto close = [&] {
-      return domain_.whole
-                 ? std::abs(impossible - possible) <= 1
-                 : std::max(impossible, possible) / std::min(impossible, possible) <= 1 + kResolution;
+      return domain_.whole ? std::abs(impossible - possible) <= 1
+                           : std::max(impossible, possible) / std::min(impossible, possible) <= 1 + kOfBorder;
     };
     while (!close()) {
       double middle = std::sqrt(impossible * possible);
@@ -128,8 +129,14 @@ class Search {
     values_.insert(at, value);
   }
 
+  /// By `precise`, which is asked once for each value.
+  std::optional<double> margin_of(double value) {
+    const auto [found, is_new] = known_.try_emplace(value);
+    if (is_new) found->second = precise_(value);
+    return found->second;
+  }
   bool good(double value) {
-    const std::optional<double> margin = precise_(value);
+    const std::optional<double> margin = margin_of(value);
     return margin && *margin >= 0;
   }
 
@@ -169,7 +176,7 @@ class Search {
     for (const double one : {values_.front(), values_[values_.size() / 2], values_.back(),
                              values_[static_cast<std::size_t>(std::max_element(quick_.begin(), quick_.end()) -
                                                               quick_.begin())]}) {
-      const double margin = precise_(one).value_or(-std::numeric_limits<double>::infinity());
+      const double margin = margin_of(one).value_or(-std::numeric_limits<double>::infinity());
       if (margin > most) {
         most = margin;
         value = one;
@@ -181,7 +188,7 @@ class Search {
   /// The first possible whole number in [from, end).
   std::optional<double> first_possible(double from, double end, double step) {
     for (double value = from; value != end && std::abs(value - from) < kMostImpossible; value += step) {
-      if (precise_(value)) return value;
+      if (margin_of(value)) return value;
     }
     return std::nullopt;
   }
@@ -207,36 +214,100 @@ class Search {
     return reached;
   }
 
-  /// Margins are nearly smooth, so that interpolation (Alefeld, Potra and Shi 1995, algorithm 748) takes
-  /// fewer evaluations than bisection. Works with logarithms. An impossible value, which misses the target,
-  /// and a margin of 0, which reaches it, have no slope to follow: small margins lead to bisection there.
+  [[nodiscard]] bool close(double a, double b) const {
+    return std::abs(std::log(a / b)) <= std::log1p(domain_.resolution);
+  }
+
+  static bool inside(double value, double a, double b) {
+    return value > std::min(a, b) && value < std::max(a, b);
+  }
+  /// Rounded, if that leaves it between the two others.
+  [[nodiscard]] double rounded(double value, double a, double b) const {
+    const double round = domain_.rounded ? domain_.rounded(value) : value;
+    return inside(round, a, b) ? round : value;
+  }
+
+  /// Between two values whose margins have different signs: where the closed form has its zero, after its
+  /// error has been added. That error is known at both values, and taken as linear in between.
+  std::optional<double> aim(double bad, double reached) {
+    const double low = std::log(std::min(bad, reached)), high = std::log(std::max(bad, reached));
+    const auto error = [&](double value) -> std::optional<double> {
+      const std::optional<double> formula = by_formula_(value), found = margin_of(value);
+      if (!formula || !found || !std::isfinite(*formula) || !std::isfinite(*found)) return std::nullopt;
+      return *found - *formula;
+    };
+    const std::optional<double> at_low = error(std::min(bad, reached)),
+                                at_high = error(std::max(bad, reached));
+    if (!at_low || !at_high) return std::nullopt;
+    bool known = true;
+    const auto corrected = [&](double log_value) {
+      const std::optional<double> formula = by_formula_(std::exp(log_value));
+      known = known && formula && std::isfinite(*formula);
+      return formula.value_or(-1) + *at_low + (*at_high - *at_low) * (log_value - low) / (high - low);
+    };
+    constexpr double kFraction = 0.1;  // of the resolution
+    constexpr int kMostHalvings = 30;
+    const bool rising = reached > bad;
+    double from = low, to = high;
+    for (int i = 0; i < kMostHalvings && to - from > kFraction * domain_.resolution; ++i) {
+      const double middle = (from + to) / 2;
+      ((corrected(middle) >= 0) == rising ? to : from) = middle;
+    }
+    if (!known) return std::nullopt;
+    return std::exp(rising ? to : from);
+  }
+
+  /// Narrows the interval around where the closed form points. After the first try, it tries the other side
+  /// of that value, so that the interval soon lies around it.
+  void approach(double& bad, double& reached) {
+    std::optional<bool> last;
+    for (int i = 0; i < kAims && !close(bad, reached); ++i) {
+      std::optional<double> value = aim(bad, reached);
+      if (!value) return;
+      constexpr double kBeside = 0.85;  // of the resolution, so that two neighbours are close
+      const double step = std::log1p(domain_.resolution) * kBeside;
+      if (last) *value *= std::exp((*last == (reached > bad)) ? -step : step);
+      *value = rounded(*value, bad, reached);
+      if (!inside(*value, bad, reached)) return;
+      last = good(*value);
+      (*last ? reached : bad) = *value;
+    }
+  }
+
+  /// What remains is narrowed by interpolation (Alefeld, Potra and Shi 1995, algorithm 748), which takes
+  /// fewer evaluations than bisection where margins are smooth. Works with logarithms. An impossible value,
+  /// which misses the target, and a margin of 0, which reaches it, have no slope to follow: small margins
+  /// lead to bisection there.
   double narrow_real(double bad, double reached) {
+    approach(bad, reached);
+    if (close(bad, reached)) return reached;
     constexpr double kSmall = 1e-9, kLarge = 1e100;
     constexpr std::uintmax_t kMost = 64;
     const double log_bad = std::log(bad), log_reached = std::log(reached);
     // The ends have margins already, of their very values.
     const auto value_at = [&](double log_value) {
-      return log_value == log_bad ? bad : log_value == log_reached ? reached : std::exp(log_value);
+      return log_value == log_bad       ? bad
+             : log_value == log_reached ? reached
+                                        : rounded(std::exp(log_value), bad, reached);
     };
     const auto margin = [&](double log_value) {
-      const double found = precise_(value_at(log_value)).value_or(-kSmall);
+      const double found = margin_of(value_at(log_value)).value_or(-kSmall);
       return found == 0 ? kSmall : std::clamp(found, -kLarge, kLarge);
     };
     double low = std::min(log_bad, log_reached), high = std::max(log_bad, log_reached);
-    const auto close = [](double a, double b) { return std::abs(b - a) <= std::log1p(kResolution); };
-    if (!close(low, high)) {
-      const double at_low = margin(low), at_high = margin(high);
-      std::uintmax_t tries = kMost;
-      std::tie(low, high) =
-          boost::math::tools::toms748_solve(margin, low, high, at_low, at_high, close, tries);
-    }
+    const double at_low = margin(low), at_high = margin(high);
+    const auto enough = [&](double a, double b) { return std::abs(b - a) <= std::log1p(domain_.resolution); };
+    std::uintmax_t tries = kMost;
+    std::tie(low, high) =
+        boost::math::tools::toms748_solve(margin, low, high, at_low, at_high, enough, tries);
     // One of the two ends reaches the target.
     const double nearer = value_at(reached < bad ? low : high), other = value_at(reached < bad ? high : low);
     return good(nearer) ? nearer : other;
   }
 
   Domain domain_;
-  const Margin& precise_;
+  const Margin &by_formula_, &precise_;
+  std::map<double, std::optional<double>> known_;
   std::vector<double> values_, quick_;  // possible samples, and their margins by `quick`
 };
 

@@ -13,6 +13,10 @@ struct Domain {
   /// by powers of 2. Such samples keep the odd divisors of the number, so they are often possible for counts
   /// that must divide other counts.
   std::optional<double> own = std::nullopt;
+  /// The search ends when the remaining interval is narrower than this share of its values.
+  double resolution = 1e-3;
+  /// A value nearby that is fit to be printed, which the search prefers; empty: every value is.
+  std::function<double(double)> rounded = nullptr;
 };
 
 /// Returns the distance from the target for a value of the key. The result is at least 0 if the value reaches
@@ -33,11 +37,11 @@ struct Found {
 
 /// Searches the domain for the value that just reaches the target. `quick` shows which values to evaluate
 /// with `precise`, and `precise` decides whether a value reaches the target. The search ends when the
-/// remaining interval is narrower than 0.1 %, or when its ends are neighbouring whole numbers. Before, the
-/// domain is sampled at factors of 2 and at every whole number up to 64. If the target is reached only
-/// between two neighbouring samples, the search does not find it. Where the scenario is impossible at the
-/// ends of the domain, the last possible values are samples too. In a bisection over whole numbers, at most
-/// 4096 consecutive numbers are tested to find a number with which the scenario is possible.
+/// remaining interval is narrower than the resolution, or when its ends are neighbouring whole numbers.
+/// Before, the domain is sampled at factors of 2 and at every whole number up to 64. If the target is reached
+/// only between two neighbouring samples, the search does not find it. Where the scenario is impossible at
+/// the ends of the domain, the last possible values are samples too. In a bisection over whole numbers, at
+/// most 4096 consecutive numbers are tested to find a number with which the scenario is possible.
 Found search(const Domain& domain, const Margin& quick, const Margin& precise);
 
 }  // namespace fomoe::planner
