@@ -13,7 +13,7 @@ TEST_CASE("events of any sources come in the order of time, and of planning wher
   for (const unsigned seed : {1U, 2U, 3U}) {
     CAPTURE(seed);
     std::mt19937 random(seed);
-    const auto below = [&](unsigned limit) { return random() % limit; };
+    const auto below = [&](unsigned limit) { return static_cast<unsigned>(random() % limit); };
     constexpr unsigned kSources = 5;
     Queue queue;
     queue.restart(kSources);
