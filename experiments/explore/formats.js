@@ -3,11 +3,18 @@
 "use strict";
 
 const digits = (value, count) => String(Number(value.toPrecision(count)));
+// The same with an exponent for what is tiny or huge, as "{:.4g}" has it.
+function general(value, count) {
+  const rounded = Number(value.toPrecision(count)), size = Math.abs(rounded);
+  if (rounded === 0 || (size >= 1e-4 && size < 10 ** count)) return String(rounded);
+  const [mantissa, exponent] = rounded.toExponential().split("e");
+  return `${mantissa}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
+}
 
 function scaled(value, prefixes, unit) {
   let i = 0;
   while (i + 1 < prefixes.length && Math.abs(value) >= 999.95) { value /= 1000; ++i; }
-  return digits(value, 4) + (prefixes[i] || unit ? " " : "") + prefixes[i] + unit;
+  return general(value, 4) + (prefixes[i] || unit ? " " : "") + prefixes[i] + unit;
 }
 const humanBytes = (bytes) => scaled(bytes, ["", "k", "M", "G", "T", "P", "E"], "B");
 const humanCount = (count) => scaled(count, ["", "k", "M", "G", "T", "P", "E"], "");
@@ -15,21 +22,22 @@ const humanRate = (bytesPerSecond) => scaled(bytesPerSecond * 8, ["", "k", "M", 
 
 function humanTime(seconds) {
   if (seconds < 1e-9) return "0 s";
-  if (seconds < 0.9995e-3) return digits(seconds * 1e6, 3) + " us";
-  if (seconds < 0.9995) return digits(seconds * 1e3, 3) + " ms";
-  if (seconds < 119.95) return digits(seconds, 4) + " s";
+  if (seconds < 0.9995e-3) return general(seconds * 1e6, 3) + " us";
+  if (seconds < 0.9995) return general(seconds * 1e3, 3) + " ms";
+  if (seconds < 119.95) return general(seconds, 4) + " s";
   const split = (big, small, bigName, smallName) => {
     const parts = Math.round(seconds / small), each = big / small;
     return `${Math.floor(parts / each)} ${bigName} ${parts % each} ${smallName}`;
   };
   if (seconds < 3600) return split(60, 1, "min", "s");
+  if (seconds > 86400e6) return humanCount(seconds / 86400) + " d";
   if (seconds < 2 * 86400) return split(3600, 60, "h", "min");
   return split(86400, 3600, "d", "h");
 }
 
 function humanPercent(share) {
   const percent = Math.abs(share) < 1e-9 ? 0 : share * 100;
-  return percent >= 10 ? percent.toFixed(1) + " %" : digits(percent, 3) + " %";
+  return percent >= 10 ? percent.toFixed(1) + " %" : general(percent, 3) + " %";
 }
 
 function humanMoney(amount, currency) {

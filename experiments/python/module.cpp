@@ -1,6 +1,7 @@
-// The Python module's only function: it takes a command line and returns the answer. fomoe/__init__.py wraps
-// it. It uses Python's limited API alone, so that one compiled module serves every version from Python 3.9
-// on; nanobind offers this only from Python 3.12 on, and Debian 12 has 3.11.
+// The functions of the Python module: one takes a command line and returns the answer, the others print
+// numbers as the program does. The package fomoe wraps them. The module uses Python's limited API alone, so
+// that one compiled module serves every version from Python 3.9 on; nanobind offers this only from
+// Python 3.12 on, and Debian 12 has 3.11.
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
@@ -13,6 +14,7 @@
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/text/human.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace {
@@ -22,6 +24,10 @@ PyObject* wrong_input = nullptr;  // the exception fomoe.InputError
 PyObject* refuse(const std::exception& error) {
   PyErr_SetString(wrong_input, error.what());
   return nullptr;
+}
+
+PyObject* text_of(const std::string& text) {
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
 /// Returns false, with a Python exception, unless `list` is a list of strings.
@@ -56,7 +62,7 @@ PyObject* answer(PyObject*, PyObject* list) {
     } catch (const fomoe::LimitsNotMet&) {
       // The answer, which is complete, says this too.
     }
-    return PyUnicode_FromStringAndSize(kept.text().data(), static_cast<Py_ssize_t>(kept.text().size()));
+    return text_of(kept.text());
   } catch (const fomoe::FileError& error) {
     return refuse(error);
   } catch (const fomoe::InputError& error) {
@@ -69,8 +75,31 @@ PyObject* answer(PyObject*, PyObject* list) {
   }
 }
 
+/// `value` as a text by `format`; null, with a Python exception, if it is no number.
+PyObject* formatted(PyObject* value, std::string (*format)(double)) {
+  const double number = PyFloat_AsDouble(value);
+  return PyErr_Occurred() != nullptr ? nullptr : text_of(format(number));
+}
+PyObject* human_time(PyObject*, PyObject* value) { return formatted(value, fomoe::commands::human_time); }
+PyObject* human_bytes(PyObject*, PyObject* value) { return formatted(value, fomoe::commands::human_bytes); }
+PyObject* human_count(PyObject*, PyObject* value) { return formatted(value, fomoe::commands::human_count); }
+PyObject* human_percent(PyObject*, PyObject* value) {
+  return formatted(value, fomoe::commands::human_percent);
+}
+PyObject* human_money(PyObject*, PyObject* arguments) {
+  double amount = 0;
+  const char* currency = nullptr;
+  if (PyArg_ParseTuple(arguments, "ds", &amount, &currency) == 0) return nullptr;
+  return text_of(fomoe::commands::human_money(amount, currency));
+}
+
 PyMethodDef functions[] = {
     {"answer", answer, METH_O, "Runs `fomoe` with these arguments and returns its answer."},
+    {"human_time", human_time, METH_O, "Seconds for people: '5 h 12 min'."},
+    {"human_bytes", human_bytes, METH_O, "Bytes for people: '1.23 MB'."},
+    {"human_count", human_count, METH_O, "A count for people: '124.6 M'."},
+    {"human_percent", human_percent, METH_O, "A share for people: '12.3 %'."},
+    {"human_money", human_money, METH_VARARGS, "An amount and its currency for people: '12.34 USD'."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_fomoe", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};

@@ -108,7 +108,7 @@ def test_tables_of_pandas():
 
 def test_html_for_notebooks():
     page = fomoe.simulate(SCENARIO)._repr_html_()
-    assert "<td>wall clock</td><td>90.9 s in 12 rounds, simulated</td>" in page
+    assert "<td>wall clock</td><td>90.85 s in 12 rounds, simulated</td>" in page
     page = fomoe.sweep(SCENARIO, {"strategy.local_steps": list(range(1, 31))}, engine="closed-form")._repr_html_()
     assert page.count("<tr>") == 21 and "10 more rows" in page  # the head and 20 rows
     # Names come from the user's files.

@@ -22,9 +22,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-from . import _cluster, _transformers
-from ._answers import Answer, Comparison, Recommendation, Record, Report, Solution, Table, joined, read
-
 try:
     from ._fomoe import InputError
     from ._fomoe import answer as _answer
@@ -36,6 +33,8 @@ except ModuleNotFoundError as error:
     raise ImportError(f"fomoe: got {_here}, which has no compiled module; expected an installed package; for example, run "
                       f"`python3 -m venv mine && mine/bin/pip install .` in {_root} (needs python3-venv and python3-dev), "
                       f"and then mine/bin/python outside of {_here.parent}", name=error.name) from None
+from . import _cluster, _transformers
+from ._answers import Answer, Comparison, Recommendation, Record, Report, Solution, Table, joined, read
 
 __version__ = "1.0.0"
 __all__ = ["Answer", "Comparison", "InputError", "Recommendation", "Record", "Report", "Solution", "Table", "compare", "cost",

@@ -6,15 +6,10 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ._fomoe import human_bytes, human_money, human_percent, human_time
+
 MOST_ROWS = 20  # of a long table, the first ones
 SWEEP_COLUMNS = ("wall_clock_s", "cost_total", "currency", "compute_utilization", "bytes_sent_per_site_per_round", "limited_by")
-
-
-def duration(seconds: float) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.3g} s"
 
 
 def _cell(value: Any) -> str:
@@ -38,12 +33,12 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> str:
 
 def report(answer: Mapping[str, Any]) -> str:
     part = answer["round"]
-    lines = [("wall clock", f"{duration(answer['wall_clock_s'])} in {part['count']} rounds, {answer['executor']}"),
-             ("GPUs compute", f"{100 * answer['compute_utilization']:.1f} % of the time"),
-             ("a round", (f"{duration(part['duration_s'])}: {duration(part['compute_s'])} of compute, "
-                          f"{duration(part['exposed_communication_s'])} of exposed communication")),
+    lines = [("wall clock", f"{human_time(answer['wall_clock_s'])} in {part['count']} rounds, {answer['executor']}"),
+             ("GPUs compute", human_percent(answer["compute_utilization"]) + " of the time"),
+             ("a round", (f"{human_time(part['duration_s'])}: {human_time(part['compute_s'])} of compute, "
+                          f"{human_time(part['exposed_communication_s'])} of exposed communication")),
              ("limited by", answer["bottleneck"]["limited_by"]),
-             ("sent per site and round", f"{answer['bytes_sent_per_site_per_round'] / 1e6:.4g} MB")]
+             ("sent per site and round", human_bytes(answer["bytes_sent_per_site_per_round"]))]
     if "cost" in answer:
         lines.append(("cost", money(answer['cost']['cost_total'], answer['cost']['currency'])))
     assumed = [entry["what"] for entry in answer["provenance"] if entry["origin"] == "assumed"]
@@ -53,7 +48,7 @@ def report(answer: Mapping[str, Any]) -> str:
 
 
 def money(amount: float | None, currency: str | None) -> str | None:
-    return None if amount is None else f"{amount:,.{2 if abs(amount) < 999.995 else 0}f} {currency}"
+    return None if amount is None else human_money(amount, currency or "")
 
 
 def short_case(case: str) -> str:
@@ -73,21 +68,21 @@ def short_case(case: str) -> str:
 
 def recommendation(answer: Any) -> str:
     rows = [{"method": row["method"], "K": row["local_steps"], "O_e": row["expert_overlap"],
-             "wall clock": duration(row["simulated"]["wall_clock_s"]),
+             "wall clock": human_time(row["simulated"]["wall_clock_s"]),
              "cost": money(row["simulated"].get("cost_total"), row["simulated"].get("currency")),
              "energy, kWh": row["simulated"].get("energy_kwh"), "perplexity": row.get("perplexity"),
-             "GPUs compute": f"{100 * row['compute_utilization']:.1f} %", "wire": row["payload_dtype"],
+             "GPUs compute": human_percent(row["compute_utilization"]), "wire": row["payload_dtype"],
              "collective": row["collective"], "sites": len(row["sites"]),
-             "MB sent per site and round": row["bytes_sent_per_site_per_round"] / 1e6, "problem": row["problem"]}
+             "sent per site and round": human_bytes(row["bytes_sent_per_site_per_round"]), "problem": row["problem"]}
             for row in answer.rows]
     return table(rows, rows[0] if rows else ())
 
 
 def comparison(answer: Mapping[str, Any]) -> str:
     costs = [case["report"].get("cost", {}) for case in answer["cases"]]
-    rows = [{"case": short_case(case["case"]), "wall clock": duration(case["report"]["wall_clock_s"]),
+    rows = [{"case": short_case(case["case"]), "wall clock": human_time(case["report"]["wall_clock_s"]),
              "cost": money(cost.get("cost_total"), cost.get("currency")),
-             "GPUs compute": f"{100 * case['report']['compute_utilization']:.1f} %",
-             "MB sent per site and round": case["report"]["bytes_sent_per_site_per_round"] / 1e6,
+             "GPUs compute": human_percent(case["report"]["compute_utilization"]),
+             "sent per site and round": human_bytes(case["report"]["bytes_sent_per_site_per_round"]),
              "problem": case["problem"]} for case, cost in zip(answer["cases"], costs)]
     return table(rows, rows[0])

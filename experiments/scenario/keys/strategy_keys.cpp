@@ -114,9 +114,9 @@ constexpr Key kStrategyKeys[] = {
      "number of sites that each site exchanges parameters with in a round, with gossip", "1",
      member<&Strategy::gossip_peers>, counts},
     {"collective", Kind::choice, "\"ring\"", "",
-     "collective algorithm of a synchronisation; chain: sites pass on what a server reduces and broadcasts, "
-     "with "
-     "fedavg",
+     "collective algorithm of a synchronisation; ring: once through each site (a ring through all GPUs, as "
+     "NCCL's, sends up to twice as much over a link); chain: sites pass on what a server reduces and "
+     "broadcasts, with fedavg",
      "\"ring\"", member<&Strategy::collective>},
     {"ring_order", Kind::choice, "\"best\"", "",
      "order of the sites in a ring: the given order, or the order whose slowest hop (latency + chunk / rate) "
