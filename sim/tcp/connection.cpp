@@ -96,10 +96,11 @@ std::int64_t Connection::ready_bytes(double now_s, double& not_before_s) {
     return 0;
   }
   const double burst = std::min(static_cast<double>(unsent_), burst_bytes());
-  // Waits for the next acknowledgement if the burst could then be larger, and it is due soon
-  // (tcp_tso_should_defer() in net/ipv4/tcp_output.c).
-  if (room < burst && room < control_->window_bytes() / 3 && in_flight() > 0 &&
-      now_s - first_sent_s_ >= smoothed_s_ / 2) {
+  // Waits for the next acknowledgement if the burst could then be larger, and it is due soon: half of the
+  // round trip has passed since the oldest burst in flight (tcp_tso_should_defer() in
+  // net/ipv4/tcp_output.c).
+  if (room < burst && room < control_->window_bytes() / 3 && !in_flight_since_s_.empty() &&
+      now_s - in_flight_since_s_.front() >= smoothed_s_ / 2) {
     if (window < burst) note_window(true);
     return 0;
   }
@@ -118,6 +119,7 @@ Burst Connection::send(double now_s, std::int64_t bytes) {
   unsent_ -= bytes;
   sent_ += static_cast<double>(bytes);
   last_sent_s_ = now_s;
+  in_flight_since_s_.push_back(now_s);
   if (control_->paces())
     next_burst_s_ =
         std::max(now_s, next_burst_s_) + static_cast<double>(bytes) / control_->pace_bytes_per_s(smoothed_s_);
@@ -147,6 +149,7 @@ void Connection::acknowledge(double now_s, const Burst& burst) {
   ack.spread_s = burst.bytes == 0 ? 0 : burst.spread_s * std::max(0.0, 1 - 2 * segment() / ack.bytes);
   ack.round_trip_s = now_s - ack.spread_s - burst.sent_s;
   least_s_ = std::min(least_s_, ack.round_trip_s);
+  in_flight_since_s_.pop_front();  // acknowledgements keep the order of the bursts
   smoothed_s_ += (ack.round_trip_s + ack.spread_s / 2 - smoothed_s_) / 8;  // RFC 6298
   acknowledged_ += ack.bytes;
   lost_ += static_cast<double>(burst.lost);

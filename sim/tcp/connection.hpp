@@ -85,9 +85,10 @@ class Connection {
   bool buffer_full_ = false;
   double smoothed_s_, least_s_;  // round trips
   double last_sent_s_ = -1, first_sent_s_ = 0, acknowledged_at_s_ = 0;
-  double next_burst_s_ = 0;          // by the pace
-  double sender_limited_until_ = 0;  // acknowledged bytes; 0: the sender has enough to send
-  double recovered_at_ = -1;         // bytes accounted for at which the last loss is over
+  std::deque<double> in_flight_since_s_;  // when each burst in flight was sent
+  double next_burst_s_ = 0;               // by the pace
+  double sender_limited_until_ = 0;       // acknowledged bytes; 0: the sender has enough to send
+  double recovered_at_ = -1;              // bytes accounted for at which the last loss is over
   // The use of the window (tcp_cwnd_validate() in net/ipv4/tcp_output.c).
   bool window_limited_ = false;
   double largest_flight_ = 0, usage_end_ = 0;

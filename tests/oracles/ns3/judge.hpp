@@ -21,12 +21,20 @@ struct Case {
 inline double round_trip_s(const Case& c) { return 2 * c.latency_s; }
 inline double pipe_bytes(const Case& c) { return c.bits_per_s / 8 * round_trip_s(c); }
 
-/// fomoe's TCP terms, for data in one direction or in both. With data in both directions, each link also
-/// carries the acknowledgements of the other direction, one for two segments.
-inline costmodel::NetworkModel tcp_terms(bool both_ways) {
+/// The network model of what ns-3 simulates, for data in one direction or in both. With data in both
+/// directions, each link also carries the acknowledgements of the other direction, one for two segments.
+/// ns-3's hosts have one queue, as a router has, and its sockets have buffers without limits.
+inline costmodel::NetworkModel terms_of(const Tcp& tcp, const Case& c, bool both_ways) {
   costmodel::NetworkModel network;
   network.bandwidth_efficiency = kPayload / (kWire + (both_ways ? kAcknowledgement / 2 : 0));
   network.initial_window_bytes = kInitialWindow;
+  network.segment_bytes = kPayload;
+  network.congestion_control = tcp.kind == "TcpCubic" ? costmodel::CongestionControl::cubic
+                               : tcp.kind == "TcpBbr" ? costmodel::CongestionControl::bbr
+                                                      : costmodel::CongestionControl::reno;
+  network.uplink_queue = costmodel::UplinkQueue::router;
+  network.queue_bdp = tcp.queue_bytes / pipe_bytes(c);
+  if (tcp.window_bytes > 0) network.tcp_window_bytes = static_cast<double>(tcp.window_bytes);
   return network;
 }
 
