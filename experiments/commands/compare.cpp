@@ -81,6 +81,23 @@ std::string table(const std::vector<Case>& cases) {
   return aligned(rows);
 }
 
+/// With [failures]: the cases with the time and the cost of their median run.
+std::vector<Case> median_runs(std::vector<Case> cases) {
+  for (Case& one : cases) {
+    if (!one.report.goodput) continue;
+    one.report.wall_clock_s = one.report.goodput->finish_p50_s;
+    if (one.report.cost && one.report.goodput->cost_p50)
+      one.report.cost->cost_total = *one.report.goodput->cost_p50;
+  }
+  return cases;
+}
+
+std::string note_on_failures(const std::vector<Case>& cases) {
+  if (std::none_of(cases.begin(), cases.end(), [](const Case& one) { return one.report.goodput; })) return "";
+  return "Wall clocks and costs are those of the median run with failures; the other columns leave failures "
+         "out.\n";
+}
+
 /// A bar for each case, with the settings of the case as its label.
 std::string plot_text(const std::vector<Case>& cases, const std::vector<std::string>& overrides) {
   std::vector<TimeBar> bars;
@@ -168,7 +185,8 @@ void run_compare(const Arguments& arguments) {
     broken.push_back(limits[i] ? broken_limit(cases[i].report, scenarios[i], *limits[i]) : "");
   }
 
-  const std::string drawn = plot ? plot_text(cases, texts) : "";
+  const std::vector<Case> median = median_runs(cases);
+  const std::string drawn = plot ? plot_text(median, texts) : "";
   std::string answer;
   if (output.for_people()) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -176,9 +194,9 @@ void run_compare(const Arguments& arguments) {
       if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
     const std::string losses = contrast_table(cases);
-    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + losses + (losses.empty() ? "" : "\n") +
-              drawn + (plot ? "\n" : "") + verdict(cases) + '\n' + outside_limits(texts, broken) +
-              of_the_fastest(cases, scenarios);
+    answer += (answer.empty() ? "" : "\n") + table(median) + note_on_failures(cases) + '\n' + losses +
+              (losses.empty() ? "" : "\n") + drawn + (plot ? "\n" : "") + verdict(median) + '\n' +
+              outside_limits(texts, broken) + of_the_fastest(median, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -205,7 +223,8 @@ void run_compare(const Arguments& arguments) {
       if (const auto contrast = loss_contrast(cases.front().report, cases[i].report))
         list.back()["loss_against_first_case"] = scenario::loss_json(*contrast);
     }
-    answer = scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(cases)}});
+    answer =
+        scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(median)}});
   }
   output.write(answer);
   if (!output.for_people()) scenario::write_answer(drawn);

@@ -66,7 +66,7 @@ class Reports {
     if (computed_ < 2) return false;
     double least = std::numeric_limits<double>::infinity(), most = -least;
     for (const auto& [value, report] : known_) {
-      if (!report) continue;
+      if (!report || !std::isfinite(metric(*report))) continue;
       least = std::min(least, metric(*report));
       most = std::max(most, metric(*report));
     }
@@ -122,6 +122,9 @@ Solution solve(const Unknown& unknown, const planner::Domain& domain, const Targ
   } else if (precise.computed() == 1 && !quick.impossible().empty()) {
     solution.alike = fmt::format(" No other value is possible in this scenario: {}.", quick.impossible());
   }
+  if (found.kind == Found::Kind::every && found.upper_end && found.value < unknown.domain.high &&
+      !quick.impossible().empty())
+    solution.alike += fmt::format(" Larger values are not possible: {}.", quick.impossible());
   if (found.kind == Found::Kind::none) {
     if (found.best == 0) throw FileError(quick.impossible());
     solution.at = precise.at(found.best);
@@ -217,8 +220,8 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   }
   std::string text;
   if (found.kind == Found::Kind::every) {
-    text = fmt::format("every value tried reaches the target, down to {}, which gives {}.",
-                       unknown.text(found.value), metric);
+    text = fmt::format("every value tried reaches the target, {} to {}, which gives {}.",
+                       found.upper_end ? "up" : "down", unknown.text(found.value), metric);
   } else {
     text = fmt::format("{} ({} value) gives {}", unknown.text(found.value), name_of(found.kind), metric);
     if (solution.beside != nullptr) {

@@ -69,7 +69,9 @@ class Search {
         return found;
       }
       found.kind = Found::Kind::every;
-      found.value = values_.front();
+      // The end that is least favourable by the closed form: the answer says how far one may go.
+      found.upper_end = quick_.front() > quick_[last];
+      found.value = found.upper_end ? values_[last] : values_.front();
       return found;
     }
     if (!good_low && !good_high) {

@@ -27,9 +27,10 @@ using Margin = std::function<std::optional<double>(double)>;
 struct Found {
   enum class Kind { smallest, largest, every, none } kind = Kind::none;
   /// For `smallest` and `largest`: the smallest or largest value that reaches the target. For `every`: the
-  /// least value that was tried.
+  /// end of the possible values that reaches the target by less.
   double value = 0;
-  double best = 0;  // for `none`: the value that comes closest
+  bool upper_end = false;  // of `every`
+  double best = 0;         // for `none`: the value that comes closest
   /// A value that misses the target although it lies beyond `value`, where the target should be reached.
   /// Empty if no such value was found.
   std::optional<double> missed_again;

@@ -228,9 +228,14 @@ LinkSets link_sets(const Scenario& scenario) {
   if (const auto rate = network.payload_bytes_per_s) sets.payload_s_per_byte = 1 / *rate;
   if (network.initial_window_bytes) sets.windows = std::make_shared<const NetworkModel>(network);
   sets.all = slowest_of(platform, network);
-  if (scenario.platform.store)
-    sets.store = std::make_shared<const StoreLinks>(
-        store_links(limited_platform(platforms::with_store_as_site(scenario.platform), network)));
+  if (scenario.platform.store) {
+    const Platform with_store = limited_platform(platforms::with_store_as_site(scenario.platform), network);
+    StoreLinks store = store_links(with_store, network);
+    for (std::size_t i = 0; i < store.sites.size(); ++i)
+      store.sites[i].cap_bytes_per_s =
+          cap_bytes_per_s(with_store, network, static_cast<int>(i), with_store.size() - 1);
+    sets.store = std::make_shared<const StoreLinks>(std::move(store));
+  }
   const bool shared = !scenario.platform.shared_links.empty();
   if (!platforms::links_differ(scenario.platform) && !shared && !egress_by_destination(scenario.prices))
     return sets;

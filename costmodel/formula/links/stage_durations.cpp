@@ -84,7 +84,7 @@ class Windows {
     if (between == Between::store && sets.store != nullptr) {
       for (const StoreLinks::Site& site : sets.store->sites)
         add({site.up_bytes_per_s, site.down_bytes_per_s, platforms::kUnlimited, site.up_latency_s,
-             site.up_latency_s + site.down_latency_s, platforms::kUnlimited});
+             site.up_latency_s + site.down_latency_s, site.cap_bytes_per_s, -1, -1, site.connections});
       return ways;
     }
     if (sets.sites == nullptr || between == Between::any) {

@@ -145,7 +145,7 @@ class StoreExchange {
 
 }  // namespace
 
-StoreLinks store_links(const platforms::Platform& platform) {
+StoreLinks store_links(const platforms::Platform& platform, const NetworkModel& network) {
   StoreLinks links;
   const int store = platform.size() - 1;
   links.count = store;
@@ -154,7 +154,7 @@ StoreLinks store_links(const platforms::Platform& platform) {
     const platforms::Path &up = platform.path(i, store), &down = platform.path(store, i);
     links.sites.push_back({std::min(site.uplink_bytes_per_s, up.bandwidth_bytes_per_s),
                            std::min(site.downlink_bytes_per_s, down.bandwidth_bytes_per_s), up.latency_s,
-                           down.latency_s});
+                           down.latency_s, static_cast<double>(connections_of(network, up))});
   }
   const bool alike = std::all_of(links.sites.begin(), links.sites.end(),
                                  [&](const Site& site) { return site == links.sites.front(); });

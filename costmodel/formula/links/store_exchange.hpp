@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "costmodel/inputs/network_model.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 #include "platforms/platform.hpp"
 
@@ -11,8 +12,10 @@ namespace fomoe::costmodel {
 /// The links between the sites and the store.
 struct StoreLinks {
   struct Site {
-    double up_bytes_per_s, down_bytes_per_s;  // of the slower of the site's port and its path
-    double up_latency_s, down_latency_s;      // to the store, and from it
+    double up_bytes_per_s, down_bytes_per_s;         // of the slower of the site's port and its path
+    double up_latency_s, down_latency_s;             // to the store, and from it
+    double connections = 1;                          // of a flow
+    double cap_bytes_per_s = platforms::kUnlimited;  // of a flow whose windows are counted
     friend bool operator==(const Site&, const Site&) = default;
   };
   std::vector<Site> sites;                                  // one, if all are alike
@@ -21,7 +24,7 @@ struct StoreLinks {
 };
 
 /// The links of a platform whose last site is the store (platforms::with_store_as_site).
-StoreLinks store_links(const platforms::Platform& platform);
+StoreLinks store_links(const platforms::Platform& platform, const NetworkModel& network = {});
 
 /// Duration of a stage through a store among sites that begin it again and again. All flows of a port share
 /// it fairly. An object, or its result, is downloaded when all who contribute to it have uploaded it; then

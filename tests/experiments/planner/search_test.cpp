@@ -87,3 +87,16 @@ TEST_CASE(
   Asked infinite{[&](double value) { return value < 1.3 ? -inf : inf; }};
   CHECK(found_with(infinite, {1e-3, 1e3}).value == doctest::Approx(1.3).epsilon(1e-3));
 }
+
+TEST_CASE("search: where every value reaches the target, the end that does so by less") {
+  Asked falling{[](double value) { return 2 - value / 1e3; }};
+  const Found up = found_with(falling, {1, 1e3});
+  CHECK(up.kind == Found::Kind::every);
+  CHECK(up.upper_end);
+  CHECK(up.value == 1e3);
+  Asked rising{[](double value) { return 1 + value; }};
+  const Found down = found_with(rising, {1, 1e3});
+  CHECK(down.kind == Found::Kind::every);
+  CHECK(!down.upper_end);
+  CHECK(down.value == 1);
+}
