@@ -1,8 +1,7 @@
 # Tests that compare fomoe with independent programs: SMPI (runs a real MPI program) and ns-3 (simulates TCP packet by packet).
 # A test whose program is not installed is skipped with a message. All have the label "oracle".
 add_executable(test_oracles main.cpp oracles/comparison.cpp oracles/smpi/smpi.cpp oracles/smpi/smpi_test.cpp
-  oracles/ns3/ns3.cpp oracles/ns3/tcp_test.cpp oracles/ns3/collective_test.cpp
-  oracles/ns3/unequal_test.cpp)
+  oracles/ns3/ns3.cpp oracles/ns3/tcp_test.cpp oracles/ns3/collective_test.cpp)
 target_link_libraries(test_oracles PRIVATE fomoe_sim fomoe_warnings)
 target_include_directories(test_oracles PRIVATE /usr/include/doctest)
 target_compile_definitions(test_oracles PRIVATE FOMOE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

@@ -51,6 +51,10 @@ inline double packets_s(const Case& c) {
 /// products, so the result is a tenth of their time at the full rate.
 inline double delayed_acks_s(const Case& c) { return 0.1 * 2 * round_trip_s(c); }
 
+/// The time that bursts add: fomoe stores and forwards up to 64 KiB where ns-3 has segments, at both links of
+/// the way, at the end of slow start and once more at the end of the transfer.
+inline double bursts_s(const Case& c) { return 4 * 65536 * 8 / c.bits_per_s; }
+
 struct Judgement {
   double early_s = 0, late_s = 0;  // how much earlier, and how much later, than ns-3 fomoe may end
   std::string cause;
@@ -63,6 +67,9 @@ inline std::string title(const Case& c) {
   return c.name + text;
 }
 
+/// Only data in one direction, or both.
+inline bool both_ways(const Case& c) { return c.traffic == "ring" || c.traffic == "direct"; }
+
 inline void judge_star(const std::string& name, const Star& star, const Case& c, const Tcp& tcp,
                        const costmodel::NetworkModel& network, const Judgement& judgement) {
   const double fomoe_s = latest(fomoe_transfer(c.traffic, star, c.bytes, network));
@@ -73,9 +80,16 @@ inline void judge_star(const std::string& name, const Star& star, const Case& c,
   tell({name, fomoe_s, ns3_s, judgement.cause});
 }
 
-inline void judge(const Case& c, const Tcp& tcp, const costmodel::NetworkModel& network,
-                  const Judgement& judgement) {
-  judge_star("ns-3, " + title(c), equal_star(c.sites, c.bits_per_s, c.latency_s), c, tcp, network, judgement);
+inline void judge(const Case& c, const Tcp& tcp, const Judgement& judgement) {
+  judge_star("ns-3, " + title(c), equal_star(c.sites, c.bits_per_s, c.latency_s), c, tcp,
+             terms_of(tcp, c, both_ways(c)), judgement);
+}
+
+/// fomoe may be that share of ns-3's time earlier or later.
+inline void judge_within(const Case& c, const Tcp& tcp, double share, const std::string& cause) {
+  const Star star = equal_star(c.sites, c.bits_per_s, c.latency_s);
+  const double ns3_s = latest(ns3_transfer(c.traffic, tcp, star, c.bytes).end_s);
+  judge(c, tcp, {share * ns3_s, share * ns3_s, cause});
 }
 
 }  // namespace fomoe::oracles

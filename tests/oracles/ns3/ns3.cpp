@@ -1,16 +1,17 @@
 #include "tests/oracles/ns3/ns3.hpp"
 
+#include <cmath>
+#include <deque>
 #include <map>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
+#include "sim/tcp/tcp_network.hpp"
 #include "tests/oracles/comparison.hpp"
 #include "tests/sim/transfers.hpp"
 
 namespace fomoe::oracles {
-
-using costmodel::Collective;
-using costmodel::Pattern;
 
 Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& star, long bytes) {
   std::ostringstream command;
@@ -37,8 +38,9 @@ Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& s
   return known[command.str()] = answer;
 }
 
-std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star, long bytes,
-                                   const costmodel::NetworkModel& network) {
+namespace {
+
+platforms::Platform platform_of(const Star& star) {
   const int n = static_cast<int>(star.size());
   platforms::Platform platform = platforms::uniform(n, 1, 1, 0);
   for (int a = 0; a < n; ++a) {
@@ -48,28 +50,119 @@ std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star,
     for (int b = 0; b < n; ++b)
       platform.set_latency(a, b, site.half_latency_s + star[static_cast<std::size_t>(b)].half_latency_s);
   }
-  const long elements = bytes / 4;
-  const auto all_reduce = [&](Collective collective) {
-    return tests::transfer_only(n, Pattern::all_reduce, collective,
-                                {tests::exchange_of(tests::first(n), elements)});
-  };
-  if (traffic == "ring" || traffic == "direct")
-    return fomoe_end_s(all_reduce(traffic == "ring" ? Collective::ring : Collective::direct), platform,
-                       network);
-  std::vector<costmodel::Exchange> exchanges;
-  for (int other = 1; other < (traffic == "bulk" || traffic == "again" ? 2 : n); ++other)
-    exchanges.push_back(
-        tests::exchange_of(traffic == "fan-in" ? std::vector{other, 0} : std::vector{0, other}, elements));
-  costmodel::Plan plan =
-      tests::transfer_only(n, Pattern::point_to_point, Collective::ring, std::move(exchanges));
-  if (traffic == "again") {
-    costmodel::RoundPlan round = plan.round(0);
-    round.ops.push_back({"pause", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {0}});
-    round.ops.push_back(round.ops[0]);
-    round.ops.back().after = {1};
-    plan.round = [round](std::int64_t) { return round; };
+  return platform;
+}
+
+struct Flow {
+  int from = 0, to = 0;
+  std::int64_t bytes = 0;
+};
+
+/// The flows of each step, as in tcp_transfer.cpp.
+std::vector<std::vector<Flow>> steps_of(const std::string& traffic, int n, long bytes) {
+  std::vector<Flow> step;
+  for (int a = 0; a < n; ++a) {
+    for (int shift = 1; shift < n; ++shift) {
+      const int b = (a + shift) % n;
+      const bool next = b == (a + 1) % n, bulk = traffic == "bulk" || traffic == "again";
+      if ((traffic == "ring" && next) || traffic == "direct") step.push_back({a, b, bytes / n});
+      if ((bulk && a == 0 && b == 1) || (traffic == "fan" && a == 0) || (traffic == "fan-in" && b == 0))
+        step.push_back({a, b, bytes});
+    }
   }
-  return fomoe_end_s(plan, platform, network, kPause_s);
+  const int count = traffic == "ring" ? 2 * (n - 1) : traffic == "direct" || traffic == "again" ? 2 : 1;
+  return std::vector<std::vector<Flow>>(static_cast<std::size_t>(count), step);
+}
+
+/// The traffic over fomoe's connections alone, without the protocol of messages.
+class Transfer {
+ public:
+  Transfer(const std::string& traffic, const Star& star, long bytes, const costmodel::NetworkModel& network)
+      : steps_(steps_of(traffic, static_cast<int>(star.size()), bytes)),
+        pause_s_(traffic == "again" ? kPause_s : 0),
+        platform_(costmodel::effective_platform(platform_of(star), network)),
+        network_(network),
+        nodes_(nodes(star.size())),
+        tcp_(nodes_, network_, /*seed=*/1, [](int, int) {}),
+        step_(star.size(), -1),
+        end_s_(star.size(), 0) {
+    tcp_.restart(platform_, 0);
+  }
+
+  std::vector<double> run() {
+    for (int site = 0; site < static_cast<int>(step_.size()); ++site) next_step(0, site);
+    for (double at_s = tcp_.next_event_s(); std::isfinite(at_s); at_s = tcp_.next_event_s()) {
+      tcp_.run(at_s);
+      for (const Flow& flow : std::exchange(arrived_, {})) received(at_s, flow);
+    }
+    return end_s_;
+  }
+
+ private:
+  class Part : public sim::PartEvents {
+   public:
+    Part(Transfer& transfer, const Flow& flow) : transfer_(transfer), flow_(flow) {}
+    void written(double) override {}
+    void delivered(double) override { transfer_.arrived_.push_back(flow_); }
+
+   private:
+    Transfer& transfer_;
+    Flow flow_;
+  };
+
+  static std::vector<costmodel::Node> nodes(std::size_t count) {
+    std::vector<costmodel::Node> list;
+    for (std::size_t i = 0; i < count; ++i)
+      list.push_back({costmodel::NodeKind::worker, static_cast<int>(i), 1});
+    return list;
+  }
+
+  void next_step(double now_s, int site) {
+    const int step = ++step_[static_cast<std::size_t>(site)];
+    if (step == static_cast<int>(steps_.size())) return;
+    for (const Flow& flow : steps_[static_cast<std::size_t>(step)]) {
+      if (flow.to == site) ++missing_[site];
+      if (flow.from != site) continue;
+      parts_.emplace_back(*this, flow);
+      tcp_.put(now_s, flow.from, flow.to, 0, flow.bytes, parts_.back());
+    }
+  }
+
+  void received(double now_s, const Flow& flow) {
+    --missing_[flow.to];
+    const auto site = static_cast<std::size_t>(flow.to);
+    while (missing_[flow.to] <= 0 && step_[site] < static_cast<int>(steps_.size())) {
+      end_s_[site] = now_s;
+      if (step_[site] + 1 == static_cast<int>(steps_.size())) return;
+      if (pause_s_ > 0) next_step(now_s + pause_s_, flow.from);
+      next_step(now_s + pause_s_, flow.to);
+      if (pause_s_ > 0) return;
+    }
+  }
+
+  std::vector<std::vector<Flow>> steps_;
+  double pause_s_;
+  platforms::Platform platform_;
+  costmodel::NetworkModel network_;
+  std::vector<costmodel::Node> nodes_;
+  sim::TcpNetwork tcp_;
+  std::vector<int> step_;       // [site]: its current step
+  std::map<int, int> missing_;  // by site: flows of its steps so far that have not arrived
+  std::vector<double> end_s_;
+  std::vector<Flow> arrived_;
+  std::deque<Part> parts_;
+};
+
+}  // namespace
+
+std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star, long bytes,
+                                   const costmodel::NetworkModel& network) {
+  if (network.initial_window_bytes) return Transfer(traffic, star, bytes, network).run();
+  if (traffic != "bulk") throw std::invalid_argument("without connections, only one transfer is compared");
+  return fomoe_end_s(
+      tests::transfer_only(static_cast<int>(star.size()), costmodel::Pattern::point_to_point,
+                           costmodel::Collective::ring, {tests::exchange_of(std::vector{0, 1}, bytes / 4)}),
+      platform_of(star), network, 0);
 }
 
 }  // namespace fomoe::oracles

@@ -26,14 +26,14 @@ constexpr double kAcknowledgement = kWire - kPayload;
 constexpr double kInitialWindow = 10 * kPayload;
 constexpr double kPause_s = 2;  // pause in tcp_transfer's traffic "again"
 
+constexpr double kDeep = 4e8;  // bytes of a first-in first-out queue that is never full
+
 struct Tcp {
   std::string kind = "TcpLinuxReno";
-  double queue_bytes = 0;   // first in, first out; if 0, connections take turns and nothing is dropped
-  long window_bytes = 0;    // receive window; no limit if 0
-  int segments_an_ack = 2;  // segments per acknowledgement; 2 is TCP's usual delayed acknowledgement
+  double queue_bytes = kDeep;  // first in, first out
+  long window_bytes = 0;       // receive window; no limit if 0
+  int segments_an_ack = 2;     // segments per acknowledgement; 2 is TCP's usual delayed acknowledgement
 };
-
-constexpr double kDeep = 4e8;  // bytes of a first-in first-out queue that is never full
 
 struct Ns3Answer {
   std::vector<double> end_s;  // [site]: time of its end
@@ -43,8 +43,9 @@ struct Ns3Answer {
 /// ns-3's result for a transfer. tcp_transfer.cpp lists the values of `traffic`.
 Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& star, long bytes);
 
-/// fomoe's result for the same transfer, with the star as a platform and the traffic as a plan: the time at
-/// which each site ends. The traffic "again" includes the pause kPause_s.
+/// The time at which each site ends by fomoe's connections alone (sim/tcp), without the protocol of messages,
+/// which ns-3's program does not have; or, with all terms off, by the simulator. The traffic "again" includes
+/// the pause kPause_s.
 std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star, long bytes,
                                    const costmodel::NetworkModel& network);
 
