@@ -43,6 +43,7 @@ std::string human_time(double seconds) {
     return fmt::format("{} {} {} {}", parts / per_big, big_name, parts % per_big, small_name);
   };
   if (seconds < 3600) return split(seconds, 60, 1, "min", "s");
+  if (std::isinf(seconds)) return "inf d";
   if (seconds > 86400e6) return human_count(seconds / 86400) + " d";  // hours do not matter
   if (seconds < 2 * 86400) return split(seconds, 3600, 60, "h", "min");
   return split(seconds, 86400, 3600, "d", "h");

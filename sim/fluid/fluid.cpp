@@ -101,6 +101,11 @@ Fluid::~Fluid() = default;
 
 void Fluid::prepare() { (void)simgrid_engine(); }
 
+double Fluid::clock_step_s() const {
+  constexpr double kSteps = 4;
+  return kSteps * std::numeric_limits<double>::epsilon() * s4u::Engine::get_clock();
+}
+
 double Fluid::now() const { return s4u::Engine::get_clock() - start_s_; }
 
 void Fluid::restart(double clock_s, bool held) {

@@ -39,6 +39,8 @@ class Fluid {
 
   /// Simulated time in seconds since the start or the last restart().
   [[nodiscard]] double now() const;
+  /// The least delay that surely advances the clock now: differences of its doubles are rounded.
+  [[nodiscard]] double clock_step_s() const;
   /// Resets the time to 0. The links are as the platform describes them for `clock_s` on the clock of its
   /// changes (platforms/link_changes.hpp). If `held`, they stay so until release_changes(); otherwise their
   /// clock runs from the start of run(). Must be called before each run(); costs less than another process.

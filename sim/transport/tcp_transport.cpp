@@ -132,7 +132,10 @@ void TcpTransport::at(double at_s, Fluid::Callback callback) {
 
 void TcpTransport::wake_at(double at_s) {
   wakes_s_ = std::max(at_s, fluid_.now());
-  fluid_.after(wakes_s_ - fluid_.now(), [this, wake = ++wakes_] {
+  // A shorter delay than the clock can show would not bring the clock to the event, and so on for ever.
+  const double delay_s =
+      wakes_s_ > fluid_.now() ? std::max(wakes_s_ - fluid_.now(), fluid_.clock_step_s()) : 0;
+  fluid_.after(delay_s, [this, wake = ++wakes_] {
     if (wake == wakes_) run();  // otherwise another one has been planned
   });
 }

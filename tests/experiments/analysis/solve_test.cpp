@@ -372,7 +372,7 @@ TEST_CASE("solve judges a deadline by the median run with failures") {
       "fomoe solve " + kTwoSites +
       " --for platform.bandwidth --target wall_clock=100s --set failures.checkpoint_cost=1s "
       "--set failures.site_mtbf=";
-  const Ran rarely = run_in(source_dir(), command + "10000h"), often = run_in(source_dir(), command + "300s");
+  const Ran rarely = run_in(source_dir(), command + "10000h"), often = run_in(source_dir(), command + "200s");
   REQUIRE_MESSAGE(rarely.exit_status == 0, rarely.err);
   REQUIRE_MESSAGE(often.exit_status == 0, often.err);
   CHECK(rarely.out.starts_with("Wall clocks and costs are those of the median run with failures.\n"));
