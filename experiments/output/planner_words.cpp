@@ -21,10 +21,10 @@ std::string ratio_text(double ratio) {
 const char* const kRisks =
     "Fewer synchronisations (larger K), fewer copies of each expert (smaller O_e/M), a less precise wire "
     "format\n"
-    "and delayed updates can reduce quality by an unknown amount. Rows after the first have less risk, or "
-    "need less\n"
-    "time or cost than all rows above; values within 1 % of each other count as equal. Methods also differ "
-    "in other\n"
+    "and delayed updates can reduce quality by an unknown amount. Each row after the first is better than "
+    "every row\n"
+    "above it in risk, time or cost; values within 1 % of each other count as equal. Methods also differ in "
+    "other\n"
     "ways that affect quality.\n";
 
 std::string details(const PlannerAnswer& plan, const planner::Finalist& finalist) {
