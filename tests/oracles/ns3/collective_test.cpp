@@ -30,7 +30,7 @@ TEST_CASE("several to one with Reno: the port is shared, with equal and with une
              {0.1 * ns3_s, 0.1 * ns3_s, "which flow fills the queue first"});
 }
 
-TEST_CASE("queues that drop under several connections: the size of what is left out") {
+TEST_CASE("queues that drop under several connections: fomoe, which has no time-outs, is a lower bound") {
   for (const char* kind : {"TcpLinuxReno", "TcpCubic"}) {
     for (Case c : {Case{"ring of 4", "ring", 1e8, 0.025, 4'000'000, 4},
                    Case{"direct of 4", "direct", 1e8, 0.025, 4'000'000, 4},
@@ -39,7 +39,7 @@ TEST_CASE("queues that drop under several connections: the size of what is left 
       tcp.kind = kind;
       tcp.queue_bytes = pipe_bytes(c);
       c.name += std::string(", ") + (kind + 3) + ", a queue of one pipe";
-      judge_within(c, tcp, 0.6, "ns-3 waits for time-outs where Linux probes (TLP)");
+      judge(c, tcp, {kAny, 0, "ns-3 waits for time-outs where Linux probes (TLP)"});
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "tests/oracles/comparison.hpp"
@@ -54,6 +55,8 @@ inline double delayed_acks_s(const Case& c) { return 0.1 * 2 * round_trip_s(c); 
 /// The time that bursts add: fomoe stores and forwards up to 64 KiB where ns-3 has segments, at both links of
 /// the way, at the end of slow start and once more at the end of the transfer.
 inline double bursts_s(const Case& c) { return 4 * 65536 * 8 / c.bits_per_s; }
+
+constexpr double kAny = std::numeric_limits<double>::infinity();  // no bound on that side
 
 struct Judgement {
   double early_s = 0, late_s = 0;  // how much earlier, and how much later, than ns-3 fomoe may end

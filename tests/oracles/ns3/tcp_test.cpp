@@ -1,14 +1,10 @@
 // Compares one connection of fomoe with ns-3: slow start, windows, silence, and queues that drop packets.
-#include <limits>
-
 #include "tests/oracles/ns3/judge.hpp"
 
 using namespace fomoe;
 using namespace fomoe::oracles;
 
 namespace {
-
-constexpr double kAny = std::numeric_limits<double>::infinity();
 
 const Case kLong[] = {{"one transfer", "bulk", 1e8, 0.005, 10'000'000},
                       {"one transfer", "bulk", 1e8, 0.025, 10'000'000},

@@ -7,8 +7,7 @@
 //
 // The network is a star. Each site's only link goes to a hub without limits, so the latency between two sites
 // is the sum of their halves. Every queue is first in first out, holds QUEUE_BYTES, and drops packets that
-// arrive when it is full. If QUEUE_BYTES is 0, connections take turns and nothing is dropped. All connections
-// are opened beforehand. TRAFFIC:
+// arrive when it is full. All connections are opened beforehand. TRAFFIC:
 //   bulk     site 0 sends BYTES to site 1          fan     site 0 sends BYTES to every other
 //   again    bulk, and once more 2 s after its end fan-in  every other sends BYTES to site 0
 //   ring     2(n−1) steps, BYTES ÷ n to the next   direct  2 steps, BYTES ÷ n to every other
@@ -195,14 +194,7 @@ int main(int argc, char** argv) {
   hub.Create(1);
   ns3::InternetStackHelper().InstallAll();
   ns3::PointToPointHelper link;
-  const std::string queue_bytes = argv[3];
-  const bool fair = queue_bytes == "0";
-  // For fair sharing, the device's queue is short, and each flow has a separate queue before it that never
-  // drops.
-  link.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue(fair ? "2p" : queue_bytes + "B"));
-  ns3::TrafficControlHelper fair_queues;
-  fair_queues.SetRootQueueDisc("ns3::FqCoDelQueueDisc", "MaxSize", ns3::StringValue("1000000p"), "Target",
-                               ns3::StringValue("1000s"));
+  link.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue(std::string(argv[3]) + "B"));
   ns3::Ipv4AddressHelper network("10.0.0.0", "255.255.255.0");
   std::vector<ns3::Ipv4Address> addresses;
   uint64_t dropped = 0;
@@ -221,7 +213,6 @@ int main(int argc, char** argv) {
     // Only the device's queue is wanted. Assigning addresses installs a default queue, so it comes first.
     addresses.push_back(network.Assign(ends).GetAddress(0));
     ns3::TrafficControlHelper().Uninstall(ends);
-    if (fair) fair_queues.Install(ends);
     network.NewNetwork();
   }
   for (uint32_t i = 0; i < ns3::NodeList::GetNNodes(); ++i) {
