@@ -34,11 +34,13 @@ METHODS = {
     "fomoe-random": ["strategy.method=fomoe", "strategy.placement=random"],
     "fomoe-skip": ["strategy.method=fomoe", "strategy.placement=random", "strategy.skip_token=true"],
 }
-# Methods of the drawn cases with unequal latencies: rings, direct exchanges, a server, groups of experts.
+# Methods of the drawn cases with unequal latencies: rings, direct exchanges, a server, groups of experts, selected values.
 UNEQUAL_METHODS = METHODS | {
     "fedavg": ["strategy.method=fedavg"],
     "local_sgd": ["strategy.method=local_sgd"],
     "des_loc": ["strategy.method=des_loc"],
+    "dept": ["strategy.method=dept"],
+    "sparse_loco": ["strategy.method=sparse_loco"],
     "hierarchical": ["strategy.method=hierarchical_diloco", "strategy.regions=1", "strategy.global_period=2"],
     "fomoe-adamw": ["strategy.method=fomoe", "strategy.placement=random", "strategy.outer_optimizer=local_adamw"]}
 TOKENS_A_STEP = 16 * 16
@@ -201,16 +203,18 @@ def with_platform(one, folder):
 
 
 def draw(count, seed, fomoe, scenario, unequal=False):
-    """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take 15 s,
-    at least 4 and at most 60. With `unequal`, each pair of sites has its own latency, and cases differ in TCP's
-    congestion control; a third has paths with rates of their own, a third a link that many paths share, and a third
-    one queue behind each site, of 1 or 8 times bandwidth x round trip. One half has the system's socket buffers."""
+    """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take 10 s,
+    at least 4 and at most 60; cases that are predicted to take more than 30 s are drawn again. With `unequal`, each pair
+    of sites has its own latency and 1 to 8 connections, and cases differ in TCP's congestion control; a third has paths
+    with rates of their own, a third a link that many paths share, and a third one queue behind each site, of 1 or 8
+    times bandwidth x round trip. One half has the system's socket buffers."""
     chance = random.Random(seed)
 
     def between(low, high):  # uniform in the logarithm
         return math.exp(chance.uniform(math.log(low), math.log(high)))
 
-    for number in range(count):
+    number = 0
+    while number < count:
         sites = chance.choice([2, 3, 3, 4, 4, 5, 6] if unequal else [2, 2, 3, 3, 4])
         down = round(between(10 if unequal else 40, min(900, 2400 / sites)))
         method = chance.choice(sorted(UNEQUAL_METHODS if unequal else METHODS))
@@ -235,6 +239,7 @@ def draw(count, seed, fomoe, scenario, unequal=False):
             row = {"latencies_ms": " ".join(str(round(between(1, 300))) for _ in pairs),
                    "congestion": chance.choice(["bbr", "cubic", "reno"]), "capped": "", "shared": "", "uplink": "host",
                    "queue": "8x", "buffers": chance.choice(["system", "large"])}
+            settings.append(f"network_model.streams={chance.choice([1, 1, 2, 4, 8])}")
             special = chance.choice(["", "capped", "shared"]) if sites > 2 else ""
             if special == "capped":
                 row["capped"] = " ".join(f"{a}-{b}:{round(down * chance.uniform(0.1, 0.6))}Mbps"
@@ -252,9 +257,12 @@ def draw(count, seed, fomoe, scenario, unequal=False):
                             + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
             asked = subprocess.run([fomoe, "simulate", scenario, *few, "--output", "-"], stdout=subprocess.PIPE,
                                    check=True)
-        rounds = min(60, max(4, round(15 / json.loads(asked.stdout)["round"]["duration_s"])))
-        row["settings"] += f" workload.tokens={rounds * k * TOKENS_A_STEP}"
-        yield row
+        round_s = json.loads(asked.stdout)["round"]["duration_s"]
+        rounds = min(60, max(4, round(10 / round_s)))
+        if rounds * round_s <= 30:
+            row["settings"] += f" workload.tokens={rounds * k * TOKENS_A_STEP}"
+            yield row
+            number += 1
 
 
 def case_of(row):
