@@ -67,6 +67,9 @@ struct NetworkModel {
   double segment_bytes = 1460;                 // segment size for the loss_rate formula
   std::optional<double> initial_window_bytes;  // of one stream; connections are then simulated
   bool idle_restart = false;                   // idle periods shrink the window (RFC 2861); not with bbr
+  /// Steps of a collective for which a receiver announces that it is ready before their turn; only where
+  /// connections are simulated, and in the trainer.
+  int receives_ahead = 1;
 
   // Queues of links; only with slow start.
   UplinkQueue uplink_queue = UplinkQueue::host;

@@ -117,4 +117,14 @@ std::string target_amount(const Target& target, double value, const Scenario& sc
   return human_count(value) + " tokens/s";
 }
 
+std::pair<std::string, std::string> target_amounts(const Target& target, double one, double other,
+                                                   const Scenario& scenario) {
+  std::pair<std::string, std::string> texts = {target_amount(target, one, scenario),
+                                               target_amount(target, other, scenario)};
+  // "1 h 35 min" is right to 1 %, which is how far neighbours are apart.
+  if (texts.first == texts.second && target.name == "wall_clock")
+    texts = {human_whole(one) + " s", human_whole(other) + " s"};
+  return texts;
+}
+
 }  // namespace fomoe::commands

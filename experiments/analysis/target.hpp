@@ -1,6 +1,7 @@
 // The target of `fomoe solve`, for example `--target compute_utilization=0.95`.
 #pragma once
 #include <string>
+#include <utility>
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
@@ -31,5 +32,8 @@ Target utilization_target(double share);
 
 /// The value of the target's metric with its unit, for people.
 std::string target_amount(const Target& target, double value, const costmodel::Scenario& scenario);
+/// The same of two values that are near each other: with more digits if both would read alike.
+std::pair<std::string, std::string> target_amounts(const Target& target, double one, double other,
+                                                   const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

@@ -82,7 +82,7 @@ planner::Domain counts(const Unknown& unknown, const costmodel::Scenario& scenar
   double most = std::min(unknown.key->max, std::max(1e7, 1e3 * own.value_or(1)));
   if (unknown.name == "strategy.local_steps")  // values above the number of steps in the run have no effect
     most = std::min(most, costmodel::summarise(scenario).steps);
-  return {std::max(1.0, unknown.key->min), std::max(2.0, most), true, own};
+  return {std::max(0.0, unknown.key->min), std::max(2.0, most), true, own};
 }
 
 }  // namespace

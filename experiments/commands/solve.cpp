@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compose/warnings.hpp"
@@ -126,8 +127,8 @@ Solution solve(const Unknown& unknown, const planner::Domain& domain, const Targ
       !quick.impossible().empty())
     solution.alike += fmt::format(" Larger values are not possible: {}.", quick.impossible());
   if (found.kind == Found::Kind::none) {
-    if (found.best == 0) throw FileError(quick.impossible());
-    solution.at = precise.at(found.best);
+    if (!found.best) throw FileError(quick.impossible());
+    solution.at = precise.at(*found.best);
     return solution;
   }
   const bool smallest = found.kind == Found::Kind::smallest;
@@ -194,7 +195,10 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
                       const Reports& reports) {
   const Target& target = solution.target;
   const Found& found = solution.found;
-  const std::string metric = target_amount(target, target.metric(*solution.at), scenario);
+  std::string metric = target_amount(target, target.metric(*solution.at), scenario), beside;
+  if (solution.beside != nullptr)
+    std::tie(metric, beside) =
+        target_amounts(target, target.metric(*solution.at), target.metric(*solution.beside), scenario);
   if (found.kind == Found::Kind::none) {
     std::string text =
         !solution.alike.empty()
@@ -205,7 +209,7 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
             : fmt::format(
                   "no value reaches the target: the closest value tried is {}, with {}. With this "
                   "value the scenario {}.",
-                  unknown.text(unknown.rounded(found.best, true)), metric, waiting_text(*solution.at));
+                  unknown.text(unknown.rounded(*found.best, true)), metric, waiting_text(*solution.at));
     if (const std::string more = costmodel::more_connections(scenario.platform, scenario.network);
         !more.empty()) {
       text += " In the scenario, " + more + '.';
@@ -225,8 +229,8 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   } else {
     text = fmt::format("{} ({} value) gives {}", unknown.text(found.value), name_of(found.kind), metric);
     if (solution.beside != nullptr) {
-      text += fmt::format("; {} gives {}", unknown.text(unknown.rounded(solution.beside_value, true)),
-                          target_amount(target, target.metric(*solution.beside), scenario));
+      text +=
+          fmt::format("; {} gives {}", unknown.text(unknown.rounded(solution.beside_value, true)), beside);
       if (target.margin(*solution.beside) >= 0)
         text += ", and reaches it too, since simulated connections are not smooth";
     }
@@ -252,7 +256,7 @@ scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
       {"value", has_value ? scenario::Json(found.value) : scenario::Json(nullptr)},
       {"text", has_value ? scenario::Json(unknown.text(found.value)) : scenario::Json(nullptr)},
       {"monotone", !found.missed_again.has_value()}};
-  if (!has_value) json["closest"] = found.best;
+  if (found.best) json["closest"] = *found.best;
   if (solution.at != nullptr) json["reached"] = solution.target.metric(*solution.at);
   if (solution.beside != nullptr) {
     json["beside"] = solution.beside_value;

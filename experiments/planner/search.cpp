@@ -80,11 +80,19 @@ class Search {
         found.best = best();
         return found;
       }
-      std::size_t lower = *inside;
-      while (good(values_[lower])) --lower;
-      found.kind = Found::Kind::smallest;
-      found.value = narrow(values_[lower], values_[lower + 1]);
-      found.missed_again = values_[last];
+      const std::optional<double> at_low = margin_of(values_.front()), at_high = margin_of(values_[last]);
+      std::size_t at = *inside;
+      if (at_high && (!at_low || *at_high < *at_low)) {
+        while (good(values_[at])) ++at;
+        found.kind = Found::Kind::largest;
+        found.value = narrow(values_[at], values_[at - 1]);
+        found.missed_again = values_.front();
+      } else {
+        while (good(values_[at])) --at;
+        found.kind = Found::Kind::smallest;
+        found.value = narrow(values_[at], values_[at + 1]);
+        found.missed_again = values_[last];
+      }
       return found;
     }
     // Only one end of the domain reaches the target. There is thus an odd number of crossings, usually one:

@@ -7,7 +7,7 @@
 namespace fomoe::planner {
 
 struct Domain {
-  double low = 0, high = 0;  // limits of the search; low is above zero
+  double low = 0, high = 0;  // limits of the search; low is above zero, or a whole number from zero on
   bool whole = false;        // whether only whole numbers are allowed
   /// A whole number that is known to be possible. The search also samples this number multiplied and divided
   /// by powers of 2. Such samples keep the odd divisors of the number, so they are often possible for counts
@@ -30,7 +30,8 @@ struct Found {
   /// end of the possible values that reaches the target by less.
   double value = 0;
   bool upper_end = false;  // of `every`
-  double best = 0;         // for `none`: the value that comes closest
+  /// For `none`: the value that comes closest. Empty if the scenario is impossible with all values tried.
+  std::optional<double> best;
   /// A value that misses the target although it lies beyond `value`, where the target should be reached.
   /// Empty if no such value was found.
   std::optional<double> missed_again;
@@ -38,11 +39,13 @@ struct Found {
 
 /// Searches the domain for the value that just reaches the target. `quick` shows which values to evaluate
 /// with `precise`, and `precise` decides whether a value reaches the target. The search ends when the
-/// remaining interval is narrower than the resolution, or when its ends are neighbouring whole numbers.
-/// Before, the domain is sampled at factors of 2 and at every whole number up to 64. If the target is reached
-/// only between two neighbouring samples, the search does not find it. Where the scenario is impossible at
-/// the ends of the domain, the last possible values are samples too. In a bisection over whole numbers, at
-/// most 4096 consecutive numbers are tested to find a number with which the scenario is possible.
+/// remaining interval is narrower than the resolution, or when its ends are neighbouring whole numbers. If
+/// the target is missed at both ends of the domain and reached between them, the end that misses it by more
+/// decides whether the answer is the largest or the smallest value of that interval. Before, the domain is
+/// sampled at factors of 2 and at every whole number up to 64. If the target is reached only between two
+/// neighbouring samples, the search does not find it. Where the scenario is impossible at the ends of the
+/// domain, the last possible values are samples too. In a bisection over whole numbers, at most 4096
+/// consecutive numbers are tested to find a number with which the scenario is possible.
 Found search(const Domain& domain, const Margin& quick, const Margin& precise);
 
 }  // namespace fomoe::planner

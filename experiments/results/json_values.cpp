@@ -116,10 +116,10 @@ Json strategy_json(const costmodel::Scenario& scenario) {
 }
 
 Json network_json(const costmodel::Scenario& scenario) {
-  return members_json(
-      "network_model", scenario,
-      {"bandwidth_efficiency", "background_share", "latency_factor", "jitter_s", "call_overhead_s", "streams",
-       "segment_bytes", "idle_restart", "congestion_control", "uplink_queue", "queue_bdp", "ring_model"});
+  return members_json("network_model", scenario,
+                      {"bandwidth_efficiency", "background_share", "latency_factor", "jitter_s",
+                       "call_overhead_s", "streams", "segment_bytes", "idle_restart", "receives_ahead",
+                       "congestion_control", "uplink_queue", "queue_bdp", "ring_model"});
 }
 
 // With more sites, paths that are all alike are one entry from "*" to "*": 10,000 sites have 10⁸ pairs.

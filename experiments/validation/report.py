@@ -39,9 +39,12 @@ TITLES = {"chosen": "chosen cases",
           "unequal": "latencies that differ (`unequal`)",
           "blind": "latencies that differ (`blind`)",
           "blind-2": "latencies that differ (`blind-2`)",
-         "blind-3": "latencies, queues and socket buffers that differ (`blind-3`)",
+          "blind-3": "latencies, queues and socket buffers that differ (`blind-3`)",
+          "blind-4": "the same, with 1 to 8 connections (`blind-4`)",
           "system": "the system's socket buffers (`system`)"}
-UNEQUAL = ["unequal", "blind", "blind-2", "blind-3"]
+UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4"]
+# Further runs of the cases of a series.
+AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"], "blind-4": ["blind-4-again", "blind-4-third"]}
 COMPUTED = ["computed", "computed-quota"]
 
 
@@ -191,14 +194,16 @@ def by_congestion_control(answers, conditions):
     return "- Latencies that differ: " + "; ".join(lines) + ".\n"
 
 
-def repeated(first, again):
-    """How far two runs of the same case differ: no prediction can be nearer to both."""
-    clocks = {path.stem: json.loads(path.read_text())["wall_clock_s"] for path in again}
-    pairs = [(run["measured"]["wall_clock_s"], clocks[run["run"]], run["predicted"]["wall_clock_s"])
-             for run in first if run["run"] in clocks]
-    return (f"{len(pairs)} cases were run twice: the second runs differ from the first by "
-            f"{', '.join(percents(statistic([b / a - 1 for a, b, _ in pairs])))} %, and predictions from the mean of both by "
-            f"{', '.join(percents(statistic([2 * p / (a + b) - 1 for a, b, p in pairs])))} %")
+def repeated(first, folders):
+    """How far runs of the same case differ from their mean: no prediction can be nearer to all of them."""
+    of_case = {run["run"]: [run["measured"]["wall_clock_s"]] for run in first}
+    for path in (path for folder in folders for path in sorted((HERE / folder).glob("*.json"))):
+        of_case[path.stem].append(json.loads(path.read_text())["wall_clock_s"])
+    clocks = {name: several for name, several in of_case.items() if len(several) == 1 + len(folders)}
+    singly = [clock / statistics.mean(several) - 1 for several in clocks.values() for clock in several]
+    errors = [run["predicted"]["wall_clock_s"] / statistics.mean(clocks[run["run"]]) - 1 for run in first if run["run"] in clocks]
+    return (f"{len(clocks)} cases were run {1 + len(folders)} times: single runs differ from their mean by "
+            f"{', '.join(percents(statistic(singly)))} %, and predictions by {', '.join(percents(statistic(errors)))} %")
 
 
 def load_line(names):
@@ -237,8 +242,8 @@ def figures(binary):
     text += table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += by_congestion_control(answers, conditions)
     text += coverage(answers)
-    for name, folder in (("drawn", "drawn-again"), ("blind", "blind-again"), ("blind-2", "blind-2-again")):
-        text += f"- `{name}`: {repeated(answers[name], sorted((HERE / folder).glob('*.json')))}.\n"
+    for name, folders in AGAIN.items():
+        text += f"- `{name}`: {repeated(answers[name], folders)}.\n"
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),
                   "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms)}
 

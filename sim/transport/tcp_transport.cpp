@@ -92,7 +92,8 @@ class TcpMessage : public Message, private PartEvents {
 TcpTransport::TcpTransport(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
                            const costmodel::NetworkModel& network, std::uint64_t seed)
     : FluidTransport(nodes, platform, network, seed),
-      tcp_(nodes, network, seed, [this](NodeId from, NodeId to) { fluid_.refuse_dead_links(from, to); }) {
+      tcp_(nodes, network, seed, [this](NodeId from, NodeId to) { fluid_.refuse_dead_links(from, to); }),
+      receives_ahead_(network.receives_ahead) {
   fluid_.on_change([this] {
     tcp_.change(fluid_.now());
     run_soon();

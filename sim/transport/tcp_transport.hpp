@@ -1,5 +1,5 @@
 // Messages between real hosts, over TCP connections with windows, socket buffers and queues (sim/tcp), as
-// Gloo sends them. The receiver tells the sender when it is ready for a message, one step of a collective
+// Gloo sends them. The receiver tells the sender when it is ready for a message, some steps of a collective
 // ahead; the sender goes on when the message is in its socket's buffer, not when it has arrived
 // (gloo/transport/tcp/pair.cc).
 #pragma once
@@ -23,7 +23,7 @@ class TcpTransport : public FluidTransport {
   std::unique_ptr<Message> message(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
                                    MessageEvents& events, FlowRef ref) override;
   void cancel_all() override;
-  [[nodiscard]] int steps_accepted_ahead() const override { return 1; }
+  [[nodiscard]] int steps_accepted_ahead() const override { return receives_ahead_; }
 
  private:
   friend class TcpMessage;
@@ -38,6 +38,7 @@ class TcpTransport : public FluidTransport {
   void run();
 
   TcpNetwork tcp_;
+  int receives_ahead_;
   double until_s_ = 0;                                        // how far the network may run
   double wakes_s_ = std::numeric_limits<double>::infinity();  // when run() will be called
   std::uint64_t delays_ = 0;                                  // that were drawn

@@ -144,16 +144,17 @@ PartialMeans::Key TransferRun::key(const PayloadAt& at) const {
   return {options_.round, at.node, at.payload.content, at.payload.groups};
 }
 
-std::unique_ptr<Phase> TransferRun::laid_out(const Step& step) const {
-  auto phase = std::make_unique<Phase>(*transport_, options_.channel, options_.device);
-  for (PatternRun* run : step.runs) run->add_to(*phase, step.phase);
-  phase->expect();
-  return phase;
+void TransferRun::post_before(std::size_t end) {
+  for (; next_ < std::min(end, steps_.size()); ++next_) {
+    const Step& step = steps_[next_];
+    auto phase = std::make_unique<Phase>(*transport_, options_.channel, options_.device);
+    for (PatternRun* run : step.runs) run->add_to(*phase, step.phase);
+    phase->expect();
+    posted_.push_back(std::move(phase));
+  }
 }
 
-void TransferRun::expect() {
-  if (!steps_.empty() && !first_) first_ = laid_out(steps_.front());
-}
+void TransferRun::expect() { post_before(static_cast<std::size_t>(options_.receives_ahead)); }
 
 void TransferRun::read(const PayloadSource& source) {
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
@@ -171,14 +172,13 @@ void TransferRun::exchange() {
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
     if (cut.from_partial) cut.give(position, options_.partial->take(key(at)));
   });
-  std::unique_ptr<Phase> phase = std::move(first_);
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    // Partners send the next phase's data while this phase is still under way here.
-    std::unique_ptr<Phase> next = s + 1 < steps_.size() ? laid_out(steps_[s + 1]) : nullptr;
+    // Partners send the next phases' data while this phase is still under way here.
+    post_before(s + 1 + static_cast<std::size_t>(options_.receives_ahead));
     for (PatternRun* run : steps_[s].runs) run->before(steps_[s].phase);
-    phase->run();
+    posted_.front()->run();
     for (PatternRun* run : steps_[s].runs) run->after(steps_[s].phase);
-    phase = std::move(next);
+    posted_.pop_front();
   }
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
     if (cut.to_partial) options_.partial->put(key(at), cut.result(position).clone());

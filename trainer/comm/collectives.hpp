@@ -24,6 +24,7 @@
 // its chunk in PartialMeans, because the chunk is not a tensor of a model. The mean of the regions' means is
 // the overall mean, since all regions have the same number of nodes.
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -89,6 +90,7 @@ struct TransferOptions {
   at::Device device = at::kCPU;     // where a node that sends nothing decodes what it receives
   PartialMeans* partial = nullptr;  // required by transfers that read or leave chunks
   std::int64_t round = 0;           // the outer round that the payloads belong to
+  int receives_ahead = 1;           // phases whose receives are posted before their turn; at least 1
 };
 
 /// A transfer in separate steps. The receives can be posted long before there is anything to send. Only
@@ -102,8 +104,8 @@ class TransferRun {
   TransferRun(const TransferRun&) = delete;
   TransferRun& operator=(const TransferRun&) = delete;
 
-  /// Posts the receives of the first phase. exchange() posts the receives of each later phase when the
-  /// previous phase begins.
+  /// Posts the receives of the first phases. exchange() posts those of a later phase when the phase that is
+  /// receives_ahead phases earlier begins.
   void expect();
   /// Reads what the hosted nodes send, from `source`.
   void read(const PayloadSource& source);
@@ -121,13 +123,15 @@ class TransferRun {
     std::vector<PatternRun*> runs;
     int phase = 0;
   };
-  [[nodiscard]] std::unique_ptr<Phase> laid_out(const Step& step) const;
+  /// Posts the receives of all steps before `end`.
+  void post_before(std::size_t end);
 
   Transport* transport_;
   TransferOptions options_;
   std::vector<std::unique_ptr<Cut>> cuts_;
-  std::vector<Step> steps_;  // the phases of all calls, call after call
-  std::unique_ptr<Phase> first_;
+  std::vector<Step> steps_;                    // the phases of all calls, call after call
+  std::deque<std::unique_ptr<Phase>> posted_;  // phases whose receives are posted, in the order of steps_
+  std::size_t next_ = 0;                       // the step that will be posted next
 };
 
 /// What a receiver decodes from a payload that is sent unchanged (broadcast, point_to_point).

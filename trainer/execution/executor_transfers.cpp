@@ -136,6 +136,7 @@ TransferOptions Executor::transfer_options(const Transfer& work, std::int64_t ro
   TransferOptions options;
   options.exact_wire = options_.exact_wire;
   options.pieces = pieces_;
+  options.receives_ahead = scenario_.network.receives_ahead;
   options.partial = &partial_;
   options.round = round;
   // The state of experts that arrive waits in host memory until the change of experts has made place on a

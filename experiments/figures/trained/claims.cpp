@@ -57,6 +57,31 @@ Comparisons against_best_within(const Trained& trained, const std::function<bool
   return list;
 }
 
+Comparisons negated(Comparisons comparisons) {
+  for (std::vector<Term>& terms : comparisons) {
+    for (Term& term : terms) term.second = -term.second;
+  }
+  return comparisons;
+}
+
+std::vector<Setting> frontier_of(const Trained& trained, const std::function<bool(const Setting&)>& wanted,
+                                 double TrainedRuns::*cost) {
+  std::map<int, std::vector<const Trained::value_type*>> by_sites;
+  for (const auto& point : trained) {
+    if (wanted(point.first)) by_sites[point.first.sites].push_back(&point);
+  }
+  std::vector<Setting> frontier;
+  for (const auto& [sites, points] : by_sites) {
+    std::vector<std::pair<double, double>> cost_and_loss;
+    for (const auto* point : points) cost_and_loss.emplace_back(point->second.*cost, point->second.loss());
+    const std::vector<bool> on = on_frontier(cost_and_loss);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (on[i]) frontier.push_back(points[i]->first);
+    }
+  }
+  return frontier;
+}
+
 Effect effect_of(const Trained& trained, const Comparisons& comparisons, OfSeeds values) {
   Effect effect;
   effect.comparisons = comparisons.size();
@@ -86,7 +111,7 @@ Claim claim_above_zero(std::string sentence, std::string measure, const Effect& 
 }
 
 Claim claim_above(std::string sentence, std::string measure, const Effect& effect, double least) {
-  return {std::move(sentence), std::move(measure), effect, verdict_of(effect, least)};
+  return {std::move(sentence), std::move(measure), effect, verdict_of(effect, least), {}, least};
 }
 
 Claim claim_at_most(std::string sentence, std::string measure, const Effect& effect, double most) {
@@ -96,7 +121,25 @@ Claim claim_at_most(std::string sentence, std::string measure, const Effect& eff
   } else if (verdict == Verdict::does_not_hold) {
     verdict = Verdict::holds;
   }
-  return {std::move(sentence), std::move(measure), effect, verdict};
+  return {std::move(sentence), std::move(measure), effect, verdict, {}, most, false};
+}
+
+std::vector<Claim> within_same_bytes(const Trained& trained, const Rivals& rivals) {
+  const auto [first, second, is_first, is_second, comparable, which] = rivals;
+  const auto best_of = [&](const std::function<bool(const Setting&)>& side) {
+    return [&, side](const Setting& s, const Setting& other) { return side(other) && comparable(s, other); };
+  };
+  double TrainedRuns::*const bytes = &TrainedRuns::bytes_per_site;
+  return {
+      claim_above_zero(
+          fmt::format("within the bytes of {}, the best {} reach a lower perplexity{}", second, first, which),
+          fmt::format("perplexity of {} over that of the best {} that send at most as much", second, first),
+          effect_of(trained, against_best_within(trained, is_second, best_of(is_first), bytes))),
+      claim_above_zero(
+          fmt::format("within the bytes of {}, the best {} reach a higher perplexity{}", first, second,
+                      which),
+          fmt::format("perplexity of the best {} that send at most as much over that of {}", second, first),
+          effect_of(trained, negated(against_best_within(trained, is_first, best_of(is_second), bytes))))};
 }
 
 std::vector<Claim> by_sign(const Trained& printed,
@@ -110,8 +153,9 @@ std::vector<Claim> by_sign(const Trained& printed,
     if (of_kept[i].effect.comparisons > 0 && std::abs(of_kept[i].effect.mean - claim.effect.mean) > kSame)
       claim.without_diverged = of_kept[i].effect;
     if (claim.effect.comparisons == 0) continue;
-    claim.verdict = claim.effect.mean > 0 ? Verdict::holds : Verdict::does_not_hold;
-    claim.finding = "printed means, of which only the sign is judged";
+    claim.verdict =
+        (claim.effect.mean > claim.threshold) == claim.above ? Verdict::holds : Verdict::does_not_hold;
+    claim.finding = "printed means, whose spread is not known";
   }
   return claims;
 }

@@ -39,6 +39,14 @@ Comparisons against_best_within(const Trained& trained, const std::function<bool
                                 const std::function<bool(const Setting&, const Setting&)>& among,
                                 double TrainedRuns::*cost);
 
+/// The same with the two sides exchanged.
+Comparisons negated(Comparisons comparisons);
+
+/// The settings on the frontier of perplexity and cost of those for which `wanted` is true, for each number
+/// of sites.
+std::vector<Setting> frontier_of(const Trained& trained, const std::function<bool(const Setting&)>& wanted,
+                                 double TrainedRuns::*cost);
+
 /// The mean over the comparisons.
 ///
 /// The losses of the seeds of a setting are taken as independent, with one standard deviation s for all
@@ -61,6 +69,8 @@ struct Claim {
   Effect effect;
   Verdict verdict = Verdict::cannot_be_told;
   std::string finding = {};  // what was found, in words, for a claim that is not about an effect
+  double threshold = 0;      // nats: the claim is that the effect is above it,
+  bool above = true;         // or at most as large
   std::optional<Effect> without_diverged = std::nullopt;  // if settings diverged
 };
 
@@ -72,11 +82,25 @@ Claim claim_at_most(std::string sentence, std::string measure, const Effect& eff
 /// The statement that the effect is above `least`.
 Claim claim_above(std::string sentence, std::string measure, const Effect& effect, double least);
 
-/// The claims that `claims_of` makes of printed means, whose spread is unknown: the verdict is the sign of
-/// the effect alone. A mean over settings of which some diverged says little, so the effect without them
-/// stands beside it.
-std::vector<Claim> by_sign(const Trained& printed,
-                           const std::function<std::vector<Claim>(const Trained&)>& claims_of);
+/// Who reaches a lower perplexity within the same bytes may depend on whose bytes are the budget: the other
+/// side may then send much less.
+struct Rivals {
+  std::string first, second;  // "LocalAdamW runs"
+  std::function<bool(const Setting&)> is_first, is_second;
+  std::function<bool(const Setting&, const Setting&)> comparable;
+  std::string which = {};  // what is compared, after both sentences: " (LocalAdamW, any K)"
+};
+/// The statement that the first side reaches a lower perplexity, once within the bytes of each setting of the
+/// second side, and once within those of each setting of the first.
+std::vector<Claim> within_same_bytes(const Trained& trained, const Rivals& rivals);
+
+/// The claims that `claims_of` makes of printed means, whose spread is unknown: the mean effect alone
+/// decides.
+A mean over settings of which some diverged says little,
+    so the effect without them
+        /// stands beside it.
+        std::vector<Claim>
+        by_sign(const Trained&printed, const std::function<std::vector<Claim>(const Trained&)>&claims_of);
 
 const char* to_string(Verdict verdict);
 /// {"claim", "measure", "verdict", "comparisons", "seeds", "effect", "low", "high", "percent",

@@ -1,5 +1,6 @@
 // Paper, figure "Empirical Pareto frontiers comparing communication cost and computation cost against
 // perplexity" (exp1): expert overlap O_e, placement and outer optimiser.
+#include <algorithm>
 #include <cmath>
 
 #include "experiments/figures/trained/perplexity_figures.hpp"
@@ -95,10 +96,17 @@ std::vector<Claim> claims_of_placement(const Trained& trained, const Trained& of
             which,
         "perplexity with rotated blocks over that with fixed blocks",
         effect_of(runs, differences(runs, blocks_of), losses)));
-    claims.push_back(
-        claim_above_zero("experts that move reach a lower perplexity than owners that are drawn once" + which,
-                         "perplexity with owners drawn once over that with experts that move",
-                         effect_of(runs, differences(runs, moving_of), losses)));
+    for (const auto& [outer, name] :
+         {std::pair("local_adamw", ", LocalAdamW"), {"nesterov", ", DiLoCo's outer step"}}) {
+      const auto moving = [&, outer = outer](const Setting& s) {
+        return s.outer == outer ? moving_of(s) : std::nullopt;
+      };
+      claims.push_back(claim_above_zero(
+          std::string("experts that move reach a lower perplexity than owners that are drawn once") + name +
+              which,
+          "perplexity with owners drawn once over that with experts that move",
+          effect_of(runs, differences(runs, moving), losses)));
+    }
   }
   return claims;
 }
@@ -107,19 +115,81 @@ std::vector<Claim> claims_of_placement(const Trained& trained, const Trained& of
 constexpr double kActive = 4;
 constexpr double kKept = 0.95;  // of that share, so that the routers count as even
 
-Claim routers_stay_even(const Trained& trained) {
+// With skip-token, routers choose among all experts, and lose what they send to experts elsewhere.
+Claim routers_stay_even(const Trained& trained, bool skip_token) {
   Comparisons list;
   for (const auto& [partial, runs] : trained) {
     const double held = static_cast<double>(partial.experts) * partial.overlap / partial.sites;
-    if (!is_federated(partial) || partial.full_replica() || partial.skip_token || held <= kActive) continue;
-    const Setting full = *with_overlap(partial, partial.sites);
+    if (!is_federated(partial) || partial.full_replica() || partial.skip_token != skip_token) continue;
+    if (!skip_token && held <= kActive) continue;
+    Setting full = *with_overlap(partial, partial.sites);
+    full.skip_token = false;
     if (trained.contains(full)) list.push_back(difference(partial, full));
   }
   return claim_above(
-      "the routers of partial replicas do not collapse: they use their experts at least 95 % as evenly as "
-      "those of full replicas",
-      "entropy of the routers as a share of the largest possible one, over that of full replicas",
+      std::string("the routers of partial replicas ") +
+          (skip_token ? "with skip-token" : "whose sites hold more experts than a token uses") +
+          " do not collapse: they use their experts at least 95 % as evenly as those of full replicas",
+      "entropy of the routers between the least and the largest possible one, over that of full replicas",
       effect_of(trained, list, &TrainedRuns::evenness), std::log(kKept));
+}
+
+// Experts with all owners, or with the same owners for ever.
+bool stays(const Setting& s) { return s.full_replica() || s.placement == "fixed"; }
+
+// What the paper concludes: partial replicas shift the frontier of perplexity over bytes, and random
+// placement does not.
+std::vector<Claim> claims_of_frontier(const Trained& all) {
+  Trained trained;
+  for (const auto& point : all) {
+    const Setting& s = point.first;
+    if (is_federated(s) && !s.skip_token && (stays(s) || moves(s))) trained.insert(point);
+  }
+  const auto on = [&](const std::function<bool(const Setting&)>& wanted) {
+    return [frontier = frontier_of(trained, wanted, &TrainedRuns::bytes_per_site)](const Setting& s) {
+      return std::find(frontier.begin(), frontier.end(), s) != frontier.end();
+    };
+  };
+  const auto best_within = [&](const std::function<bool(const Setting&)>& of,
+                               const std::function<bool(const Setting&)>& among) {
+    const auto alike = [&](const Setting& s, const Setting& other) {
+      return among(other) && s.sites == other.sites;
+    };
+    return against_best_within(trained, on(of), alike, &TrainedRuns::bytes_per_site);
+  };
+  const auto full = [](const Setting& s) { return s.full_replica(); };
+  const auto partial = [](const Setting& s) { return !s.full_replica(); };
+  return {claim_above_zero(
+              "within the bytes of full replicas on their frontier, the best partial replicas reach a "
+              "lower perplexity (any outer optimiser and K)",
+              "perplexity of full replicas over that of the best partial ones that send at most as much",
+              effect_of(trained, best_within(full, partial))),
+          claim_above_zero(
+              "random placement does not shift the frontier of perplexity over bytes: the best within the "
+              "bytes of full replicas and fixed placements on it reach a higher perplexity",
+              "perplexity of the best random placement that sends at most as much over that on the frontier",
+              effect_of(trained, negated(best_within(stays, moves))))};
+}
+
+// The setting that gives the paper's headline, 1.42 times fewer bytes (fig-headline).
+Claim headline_keeps_perplexity(const Trained& trained) {
+  constexpr int kSites = 4, kOverlap = 2;
+  constexpr std::int64_t kLocalSteps = 32;
+  constexpr double kSame = 1.02;
+  return claim_at_most(
+      "the setting that sends 1.42 times fewer bytes (M = 4, O_e = 2, random placement, LocalAdamW, K = 32) "
+      "keeps "
+      "the perplexity of full replicas to 2 %",
+      "perplexity of partial replicas over that of full ones",
+      effect_of(trained, differences(trained,
+                                     [](const Setting& s) -> std::optional<Setting> {
+                                       if (s.sites != kSites || s.overlap != kOverlap || !moves(s) ||
+                                           s.outer != "local_adamw" || s.local_steps != kLocalSteps ||
+                                           s.skip_token)
+                                         return {};
+                                       return with_overlap(s, kSites);
+                                     })),
+      std::log(kSame));
 }
 
 std::vector<Claim> claims_of_overlap(const Trained& trained) {
@@ -127,11 +197,13 @@ std::vector<Claim> claims_of_overlap(const Trained& trained) {
   const auto partial = [](const Setting& s, const Setting& other) {
     return other.outer == s.outer && !other.full_replica() && other.sites == s.sites;
   };
+  const auto partial_replica = [](const Setting& s) { return s.outer == "local_adamw" && !s.full_replica(); };
+  const auto as_many_sites = [](const Setting& s, const Setting& other) { return s.sites == other.sites; };
   // FLOPs do not depend on K, so a smaller K would win for free.
   const auto partial_of_same_steps = [&](const Setting& s, const Setting& other) {
     return partial(s, other) && other.local_steps == s.local_steps;
   };
-  return {
+  std::vector<Claim> claims = {
       claim_above_zero("LocalAdamW reaches a lower perplexity than DiLoCo's outer step with partial replicas",
                        "perplexity with Nesterov over that with LocalAdamW",
                        effect_of(trained, differences(trained,
@@ -155,14 +227,16 @@ std::vector<Claim> claims_of_overlap(const Trained& trained) {
           "geometric mean of the perplexities with O_e = 1 and M over that with M/2",
           effect_of(trained, halves(trained))),
       claim_above_zero(
-          "partial replicas beat full replicas within the same bytes (LocalAdamW, any K)",
-          "perplexity of full replicas over that of the best partial replicas that send at most as much",
-          effect_of(trained, against_best_within(trained, full, partial, &TrainedRuns::bytes_per_site))),
-      claim_above_zero(
           "partial replicas beat full replicas within the same FLOPs (LocalAdamW, same K)",
           "perplexity of full replicas over that of the best partial replicas with at most as many FLOPs",
           effect_of(trained, against_best_within(trained, full, partial_of_same_steps, &TrainedRuns::flops))),
-  };
+      headline_keeps_perplexity(trained)};
+  for (const std::vector<Claim>& more :
+       {within_same_bytes(trained, {"partial replicas", "full replicas", partial_replica, full, as_many_sites,
+                                    " (LocalAdamW, any K)"}),
+        claims_of_frontier(trained)})
+    claims.insert(claims.end(), more.begin(), more.end());
+  return claims;
 }
 
 }  // namespace
@@ -181,7 +255,8 @@ Figure expert_overlap(Assumptions& assume) {
   std::vector<Claim> claims = claims_of_overlap(proxy);
   for (Claim& claim : claims_of_placement(proxy, rows_of_sites(assume, proxy)))
     claims.push_back(std::move(claim));
-  claims.push_back(routers_stay_even(proxy));
+  claims.push_back(routers_stay_even(proxy, false));
+  claims.push_back(routers_stay_even(trained_runs(assume, {"exp1", "skip-token"}), true));
   add_claims(figure, "proxy", claims);
   state_proxy(assume);
   figure.again = trained_again("--set strategy.expert_overlap=2 --set strategy.placement=random");

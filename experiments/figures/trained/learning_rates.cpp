@@ -53,22 +53,48 @@ Curves curves_of(const Trained& trained, bool with_scaling) {
   return curves;
 }
 
+// The seeds with which all rates of a curve were trained: a seed that one rate lacks would compare seeds.
+std::vector<std::string> common_seeds(const Curve& curve) {
+  std::vector<std::string> common = curve.front().second->seed_names;
+  for (const auto& [rate, runs] : curve) {
+    std::erase_if(common, [&, &names = runs->seed_names](const std::string& seed) {
+      return std::find(names.begin(), names.end(), seed) == names.end();
+    });
+  }
+  return common;
+}
+
+// The mean loss over these seeds.
+double loss_of(const TrainedRuns& runs, const std::vector<std::string>& seeds) {
+  double sum = 0;
+  for (std::size_t i = 0; i < runs.losses.size(); ++i) {
+    if (std::find(seeds.begin(), seeds.end(), runs.seed_names[i]) != seeds.end()) sum += runs.losses[i];
+  }
+  return sum / static_cast<double>(seeds.size());
+}
+
 // The rates that may be the best one: their loss is within the noise of the smallest loss. Steps of factor 2.
 struct Best {
   double rate = 0;
-  double lowest_step = 0, highest_step = 0;  // log2 of the rates that may be the best
+  double lowest_step = HUGE_VAL, highest_step = -HUGE_VAL;  // log2 of the rates that may be the best
+  bool at_end = false;  // the best rate is the smallest or the largest one that was tried
 };
 
-Best best_of(const Trained& trained, const Curve& curve) {
-  const auto smallest = std::min_element(curve.begin(), curve.end(), [](const auto& a, const auto& b) {
-    return a.second->loss() < b.second->loss();
-  });
-  Best best{smallest->first, HUGE_VAL, -HUGE_VAL};
-  const double half = half_width_of_difference(trained, smallest->second->seeds());
-  for (const auto& [rate, runs] : curve) {
-    if (runs->loss() - smallest->second->loss() > std::max(half, 0.0)) continue;
-    best.lowest_step = std::min(best.lowest_step, std::log2(rate));
-    best.highest_step = std::max(best.highest_step, std::log2(rate));
+/// Empty if the rates of the curve have no seed in common.
+std::optional<Best> best_of(const Trained& trained, const Curve& curve) {
+  const std::vector<std::string> seeds = common_seeds(curve);
+  if (seeds.empty()) return {};
+  std::vector<double> losses;
+  for (const auto& [rate, runs] : curve) losses.push_back(loss_of(*runs, seeds));
+  const auto smallest =
+      static_cast<std::size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin());
+  Best best{curve[smallest].first};
+  best.at_end = smallest == 0 || smallest + 1 == curve.size();
+  const double half = half_width_of_difference(trained, seeds.size());
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    if (losses[i] - losses[smallest] > std::max(half, 0.0)) continue;
+    best.lowest_step = std::min(best.lowest_step, std::log2(curve[i].first));
+    best.highest_step = std::max(best.highest_step, std::log2(curve[i].first));
   }
   return best;
 }
@@ -78,18 +104,22 @@ Claim stays(const Trained& trained, const Curves& curves, const std::string& sen
             std::string (*name)(const Key&)) {
   Claim claim{sentence, "steps of factor 2 between the best rates", {}, Verdict::cannot_be_told, ""};
   if (curves.size() < 2) return claim;
+  bool inside = true;  // all best rates lie between others: beyond the ends of a grid may be better ones
   double highest_low = -HUGE_VAL, lowest_high = HUGE_VAL, lowest = HUGE_VAL, highest = -HUGE_VAL;
   for (const auto& [key, curve] : curves) {
-    const Best best = best_of(trained, curve);
-    highest_low = std::max(highest_low, best.lowest_step);
-    lowest_high = std::min(lowest_high, best.highest_step);
-    lowest = std::min(lowest, best.lowest_step);
-    highest = std::max(highest, best.highest_step);
-    claim.finding += fmt::format("{}{}: {:g}", claim.finding.empty() ? "" : "; ", name(key), best.rate);
+    const std::optional<Best> best = best_of(trained, curve);
+    if (!best) return claim;
+    highest_low = std::max(highest_low, best->lowest_step);
+    lowest_high = std::min(lowest_high, best->highest_step);
+    inside = inside && !best->at_end;
+    lowest = std::min(lowest, best->lowest_step);
+    highest = std::max(highest, best->highest_step);
+    claim.finding += fmt::format("{}{}: {:g}{}", claim.finding.empty() ? "" : "; ", name(key), best->rate,
+                                 best->at_end ? " (an end of the grid)" : "");
   }
   constexpr double kOneStep = 1.01;  // the rates are rounded
   if (half_width_of_difference(trained, 1) < 0) return claim;
-  if (highest - lowest <= kOneStep) claim.verdict = Verdict::holds;
+  if (inside && highest - lowest <= kOneStep) claim.verdict = Verdict::holds;
   if (highest_low - lowest_high > kOneStep) claim.verdict = Verdict::does_not_hold;
   return claim;
 }

@@ -19,16 +19,21 @@ Figure skip_tokens(Assumptions& assume) {
     if (has_partner) alike.insert(point);
   }
   figure.rows = point_rows(alike, "proxy", [](const Setting&) { return true; });
-  const auto without = [](Setting s) -> std::optional<Setting> {
-    if (!s.skip_token) return {};
-    s.skip_token = false;
-    return s;
+  const auto cost_with = [&](const std::string& outer, const std::string& name) {
+    return claim_at_most(
+        "skip-token costs at most the tolerated perplexity at the same overlap and placement, " + name,
+        "perplexity with skip-token over that without",
+        effect_of(alike, differences(alike,
+                                     [&](Setting s) -> std::optional<Setting> {
+                                       if (!s.skip_token || s.outer != outer) return {};
+                                       s.skip_token = false;
+                                       return s;
+                                     })),
+        tolerance);
   };
   add_claims(
       figure, "proxy",
-      {claim_at_most("skip-token costs at most the tolerated perplexity at the same overlap and placement",
-                     "perplexity with skip-token over that without",
-                     effect_of(alike, differences(alike, without)), tolerance),
+      {cost_with("local_adamw", "LocalAdamW"), cost_with("nesterov", "DiLoCo's outer step"),
        claim_above_zero(
            "runs with skip-token beat full replicas within the same FLOPs",
            "perplexity of full replicas over that of the best run with skip-token with at most as many FLOPs",
@@ -40,7 +45,7 @@ Figure skip_tokens(Assumptions& assume) {
                                 },
                                 &TrainedRuns::flops))),
        claim_above_zero(
-           "runs with skip-token beat partial replicas without it within the same FLOPs",
+           "runs with skip-token, of any O_e, beat partial replicas without it within the same FLOPs",
            "perplexity of partial replicas over that of the best run with skip-token with at most as many "
            "FLOPs",
            effect_of(alike, against_best_within(

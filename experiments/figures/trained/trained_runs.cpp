@@ -62,9 +62,12 @@ class RowsReader {
       const double choice = setting.skip_token
                                 ? static_cast<double>(setting.experts)
                                 : static_cast<double>(setting.experts) * setting.overlap / setting.sites;
-      constexpr double kLeast = 1e-9;  // all tokens to one expert; its logarithm stays finite
+      constexpr double kActive = 4;    // experts that a token of the proxy uses
+      constexpr double kLeast = 1e-9;  // all tokens to the same experts; the logarithm stays finite
+      const double above = number("router_entropy") - std::log(kActive);
       runs.evenness.push_back(
-          choice > 1 ? std::log(std::max(number("router_entropy") / std::log(choice), kLeast)) : 0);
+          choice > kActive ? std::log(std::max(above / std::log(choice / kActive), kLeast)) : 0);
+      runs.seed_names.push_back(seed);
       add(runs.load_cv, "load_cv");
       add(runs.ghost_share, "ghost_share");
     }

@@ -30,7 +30,10 @@ struct Setting {
 struct TrainedRuns {
   std::vector<double> losses;       // in nats, of the models with the experts of all sites
   std::vector<double> site_losses;  // means over the models of the sites
-  std::vector<double> evenness;     // ln(mean entropy of the routers ÷ the largest possible one)
+  /// ln((H − ln k) ÷ (ln n − ln k)) with the mean entropy H of the routers, the n experts among which they
+  /// choose and the k that a token uses: H is at least ln k, when all tokens use the same k. 0 if n = k.
+  std::vector<double> evenness;
+  std::vector<std::string> seed_names;                      // of these values
   double router_entropy = 0, load_cv = 0, ghost_share = 0;  // means over seeds
   double bytes_per_site = 0;                                // sent in the whole run, mean over sites
   double flops = 0;  // of the whole run, executed at all sites together

@@ -74,6 +74,12 @@ constexpr Key kNetworkModelKeys[] = {
      "whether the window halves for each retransmission time-out in which a connection was idle, as in "
      "Linux; with initial_window",
      "true", member<&NetworkModel::idle_restart>},
+    {"receives_ahead", Values(Kind::count, 1024), "1", "",
+     "steps of a collective for which a site announces that it is ready before their turn; with more, a ring "
+     "over latencies that differ does not wait for announcements, and holds that many more received chunks "
+     "in "
+     "memory; only with initial_window",
+     "4", member<&NetworkModel::receives_ahead>, links},
     {"ring_model", Kind::choice, "\"stepwise\"", "",
      "model of a ring: stepwise simulates the chunks of a ring as flows one after another; fluid simulates "
      "all bytes of a hop as one flow",

@@ -111,9 +111,11 @@ SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptio
 
   if (!options.congestion_control.empty()) {
     if (!set_setting("tcp_congestion_control", options.congestion_control)) {
+      const std::string allowed = network_setting("tcp_allowed_congestion_control");
       throw Refusal(fmt::format(
-          "--congestion-control: this kernel does not allow {} in a network namespace; it allows: {}",
-          options.congestion_control, network_setting("tcp_allowed_congestion_control")));
+          "--congestion-control: this kernel does not allow {0} in a network namespace; it allows: "
+          "{1}; for example sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{1} {0}\"",
+          options.congestion_control, allowed));
     }
   }
   // Otherwise a connection would start with metrics that the kernel saved from the checks or from another

@@ -127,6 +127,41 @@ TEST_CASE(
   CHECK(effect_of(trained, list).mean == doctest::Approx(((3.0 - 2.9) + (2.5 - 2.0)) / 2));
 }
 
+TEST_CASE("within the same bytes, each side sets the budget once") {
+  Trained trained;
+  trained[setting("a", 1)] = runs({3.0}, 10);
+  trained[setting("a", 2)] = runs({2.5}, 20);
+  trained[setting("b", 1)] = runs({2.9}, 10);
+  trained[setting("b", 2)] = runs({2.0}, 15);
+  trained[setting("b", 4)] = runs({1.0}, 100);
+  const auto of = [](const char* outer) { return [outer](const Setting& s) { return s.outer == outer; }; };
+  const std::vector<Claim> claims = within_same_bytes(
+      trained, {"Bs", "As", of("b"), of("a"), [](const Setting&, const Setting&) { return true; }, " (all)"});
+  REQUIRE(claims.size() == 2);
+  CHECK(claims[0].sentence == "within the bytes of As, the best Bs reach a lower perplexity (all)");
+  CHECK(claims[0].effect.mean == doctest::Approx(((3.0 - 2.9) + (2.5 - 2.0)) / 2));
+  CHECK(claims[1].sentence == "within the bytes of Bs, the best As reach a higher perplexity (all)");
+  CHECK(claims[1].effect.mean == doctest::Approx(((3.0 - 2.9) + (3.0 - 2.0) + (2.5 - 1.0)) / 3));
+  const auto all = [](const Setting&) { return true; };
+  CHECK(frontier_of(trained, all, &TrainedRuns::bytes_per_site) ==
+        std::vector<Setting>{setting("b", 1), setting("b", 2), setting("b", 4)});
+}
+
+TEST_CASE("printed means: a claim of at most some effect holds below it") {
+  Trained printed;
+  printed[setting("x", 1, "random")] = runs({2.01});
+  printed[setting("x", 1)] = runs({2.0});
+  const auto claims_of = [](const Trained& trained) {
+    const Effect effect = effect_of(trained, differences(trained, fixed_of));
+    return std::vector<Claim>{claim_at_most("", "", effect, 0.02), claim_at_most("", "", effect, 0.005),
+                              claim_above("", "", effect, 0.005), claim_above("", "", effect, 0.02)};
+  };
+  std::string verdicts;
+  for (const Claim& claim : by_sign(printed, claims_of))
+    verdicts += std::string(to_string(claim.verdict)) + "; ";
+  CHECK(verdicts == "holds; does not hold; holds; does not hold; ");
+}
+
 TEST_CASE("the frontier has the points that no other point beats") {
   CHECK(on_frontier({{1, 5}, {2, 4}, {3, 4}, {3, 3}, {4, 6}}) ==
         std::vector<bool>{true, true, false, true, false});

@@ -88,6 +88,31 @@ TEST_CASE(
   CHECK(found_with(infinite, {1e-3, 1e3}).value == doctest::Approx(1.3).epsilon(1e-3));
 }
 
+TEST_CASE("search: a target that both ends miss is crossed towards the end that misses it by more") {
+  Asked below{[](double value) { return value < 2 ? -0.01 : 5 - value; }};  // reached from 2 to 5
+  const Found largest = found_with(below, {1e-3, 1e3});
+  CHECK(largest.kind == Found::Kind::largest);
+  CHECK(largest.value == doctest::Approx(5).epsilon(1e-3));
+  CHECK(largest.missed_again == 1e-3);
+  Asked above{[](double value) { return value > 5 ? -0.01 : value - 2; }};
+  const Found smallest = found_with(above, {1e-3, 1e3});
+  CHECK(smallest.kind == Found::Kind::smallest);
+  CHECK(smallest.value == doctest::Approx(2).epsilon(1e-3));
+  CHECK(smallest.missed_again == 1e3);
+}
+
+TEST_CASE("search: whole numbers from 0 on") {
+  const Domain domain{0, 100, true};
+  Asked three{[](double value) { return 3 - value; }};
+  CHECK(found_with(three, domain).value == 3);
+  Asked none{[](double value) { return value == 0 ? 1.0 : -value; }};
+  const Found zero = found_with(none, domain);
+  CHECK(zero.kind == Found::Kind::largest);
+  CHECK(zero.value == 0);
+  Asked impossible{[](double) { return std::optional<double>(); }};
+  CHECK(!found_with(impossible, domain).best);
+}
+
 TEST_CASE("search: where every value reaches the target, the end that does so by less") {
   Asked falling{[](double value) { return 2 - value / 1e3; }};
   const Found up = found_with(falling, {1, 1e3});

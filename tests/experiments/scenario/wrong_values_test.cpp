@@ -155,6 +155,9 @@ TEST_CASE("wrong values in a scenario") {
       {"", "[network_model]\ninitial_window = 10\n", "",
        ":18: network_model.initial_window: got 10 (no unit); expected " + kSize +
            "initial_window = \"14600B\""},
+      {"", "[network_model]\nreceives_ahead = 0\n", "",
+       ":18: network_model.receives_ahead: got 0; expected a whole number from 1 to 1024; for example "
+       "receives_ahead = 4"},
       {"", "[network_model]\nidle_restart = 1\n", "",
        ":18: network_model.idle_restart: got 1; expected true or false; for example idle_restart = true"},
       {"", "", "--set strategy.outer_state_on_migration=send",

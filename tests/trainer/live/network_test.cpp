@@ -115,13 +115,15 @@ TEST_CASE("--interface chooses the address at which the processes listen") {
   CHECK(run(train(kTwo, {"--in-turn", "--interface", "lo"})).status == 2);
 }
 
-TEST_CASE("several connections carry the same bytes, and end in the same weights") {
+TEST_CASE(
+    "several connections, and receives posted further ahead, carry the same bytes and end in the same "
+    "weights") {
   const Folder folder;
   // Transfers of 0.5 MB are divided among four connections.
   std::vector<std::string> one = kTwo;
   one.emplace_back("model.d_model=128");
   std::vector<std::string> four = one;
-  four.emplace_back("network_model.streams=4");
+  four.insert(four.end(), {"network_model.streams=4", "network_model.receives_ahead=3"});
   const auto report = [&](const std::vector<std::string>& settings, const std::string& name) {
     const Ended ended = run(
         train(settings, {"--local", "--checkpoints", folder / name, "--output", folder / (name + ".json")}));
