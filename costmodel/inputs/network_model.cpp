@@ -81,9 +81,12 @@ double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s, co
   if (round_trip_s <= 0) return connections * connection_bytes_per_s;
   double window_bytes = std::min(network.tcp_window_bytes.value_or(platforms::kUnlimited),
                                  loss_window_bytes(network, round_trip_s));
-  if (network.receive_buffer_bytes) window_bytes = std::min(window_bytes, *network.receive_buffer_bytes / 2);
-  if (connection_bytes_per_s == platforms::kUnlimited && network.send_buffer_bytes)
-    window_bytes = std::min(window_bytes, kBufferInFlight * *network.send_buffer_bytes);
+  if (connection_bytes_per_s == platforms::kUnlimited) {
+    if (network.receive_buffer_bytes)
+      window_bytes = std::min(window_bytes, *network.receive_buffer_bytes / 2);
+    if (network.send_buffer_bytes)
+      window_bytes = std::min(window_bytes, kBufferInFlight * *network.send_buffer_bytes);
+  }
   return connections * std::min(connection_bytes_per_s, window_bytes / round_trip_s);
 }
 

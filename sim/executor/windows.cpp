@@ -25,6 +25,9 @@ double bursts(double bytes, const platforms::Platform& platform, int from, int t
   for (const int link : platform.shared_by(from, to))
     bytes_per_s =
         std::min(bytes_per_s, platform.shared_links[static_cast<std::size_t>(link)].bandwidth_bytes_per_s);
+  const double round_trip_s = platform.path(from, to).latency_s + platform.path(to, from).latency_s;
+  bytes_per_s =
+      std::min(bytes_per_s, costmodel::flow_cap_bytes_per_s(network, round_trip_s, platform.path(from, to)));
   const int connections = costmodel::connections_of(network, platform.path(from, to));
   const double alike = static_cast<double>(connections) / TcpNetwork::lines(connections);
   return bytes / alike / costmodel::burst_bytes(bytes_per_s / connections, network.segment_bytes);

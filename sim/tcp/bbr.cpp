@@ -202,7 +202,8 @@ class Bbr : public CongestionWindow {
   double phase_s_ = 0, lost_s_ = -1;
   double least_s_, least_at_s_ = 0;  // shortest round trip, and when it was found
   double probe_end_s_ = -1, window_before_ = 0;
-  bool probe_round_ = false, idle_restart_ = false;
+  // A connection that begins to send has been idle: what it knows of its round trip is not too old.
+  bool probe_round_ = false, idle_restart_ = true;
   std::array<double, 2> extra_{};
   std::size_t extra_index_ = 0;
   int extra_rounds_ = 0;

@@ -85,6 +85,7 @@ class Connection {
   bool buffer_full_ = false;
   double smoothed_s_, least_s_;  // round trips
   double last_sent_s_ = -1, first_sent_s_ = 0, acknowledged_at_s_ = 0;
+  double idle_since_s_ = -1;              // the last silence that congestion control was told of
   std::deque<double> in_flight_since_s_;  // when each burst in flight was sent
   double next_burst_s_ = 0;               // by the pace
   double sender_limited_until_ = 0;       // acknowledged bytes; 0: the sender has enough to send

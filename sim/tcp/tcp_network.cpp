@@ -67,13 +67,24 @@ void TcpNetwork::make_links(const platforms::Platform& platform) {
     }));
   }
   const bool changes = !platform.changes.empty();
+  std::map<std::pair<int, int>, double> limited;  // paths without a limit that get one: the largest one
+  for (const platforms::LinkChange& change : platform.changes) {
+    if (change.link != platforms::LinkChange::Link::path || !change.bandwidth_bytes_per_s) continue;
+    double& most = limited[{change.from, change.to}];
+    if (std::isfinite(*change.bandwidth_bytes_per_s)) most = std::max(most, *change.bandwidth_bytes_per_s);
+  }
   for (int a = 0; a < sites; ++a) {
     for (int b = 0; b < sites; ++b) {
+      if (a == b) continue;
       const double bytes_per_s = platform.path(a, b).bandwidth_bytes_per_s;
       const double ports = std::min(platform.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s,
                                     platform.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s);
-      if (a == b || !std::isfinite(bytes_per_s) || (!changes && bytes_per_s >= ports)) continue;
-      path_.emplace(std::pair{a, b}, queue(bytes_per_s, [&](int x, int y) { return x == a && y == b; }));
+      const auto uses = [&](int x, int y) { return x == a && y == b; };
+      if (const auto later = limited.find({a, b}); later != limited.end() && !std::isfinite(bytes_per_s)) {
+        path_.emplace(std::pair{a, b}, queue(later->second, uses)).first->second.set_rate(0, bytes_per_s);
+      } else if (std::isfinite(bytes_per_s) && (changes || bytes_per_s < ports)) {
+        path_.emplace(std::pair{a, b}, queue(bytes_per_s, uses));
+      }
     }
   }
   ways_.clear();
@@ -105,6 +116,7 @@ TcpNetwork::Way TcpNetwork::make_way(const platforms::Platform& platform, int fr
 }
 
 void TcpNetwork::change(double now_s) {
+  if (platform_ == nullptr) return;
   const platforms::Platform& platform = *platform_;
   for (std::size_t i = 0; i < sites_; ++i) {
     up_[i].set_rate(now_s, platform.sites[i].uplink_bytes_per_s);
@@ -122,8 +134,10 @@ void TcpNetwork::change(double now_s) {
     for (std::size_t b = 0; b < sites_; ++b)
       if (a != b)
         ways_[a * sites_ + b].latency_s = platform.path(static_cast<int>(a), static_cast<int>(b)).latency_s;
-  for (const auto& [what, index] : std::exchange(stalled_, {}))
+  for (const auto& [what, index] : std::exchange(stalled_, {})) {
+    if (what == What::pump) lines_[index]->stalled = false;
     events_.plan(now_s, EventQueue<Event>::kAlone, {what, index});
+  }
 }
 
 double TcpNetwork::draw(Line& line) const { return costmodel::draw(seed_, stream_, line.id, line.draws++); }
@@ -140,9 +154,9 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   if (network_.send_buffer_bytes) buffers.send = *network_.send_buffer_bytes;
   if (network_.receive_buffer_bytes) buffers.receive = *network_.receive_buffer_bytes;
   // A window of w bytes takes a receive buffer of 2 w bytes (Connection::ready_bytes).
-  if (network_.tcp_window_bytes) buffers.receive = std::min(buffers.receive, 2 * *network_.tcp_window_bytes);
   if (const double most = platform_->path(a, b).connection_bytes_per_s; most != platforms::kUnlimited)
     buffers = {std::numeric_limits<double>::infinity(), 2 * most * round_trip_s};
+  if (network_.tcp_window_bytes) buffers.receive = std::min(buffers.receive, 2 * *network_.tcp_window_bytes);
   const std::uint32_t index = found->second;
   const auto draw_next = [this, index] { return draw(*lines_[index]); };
   lines_.push_back(std::make_unique<Line>(
@@ -212,7 +226,10 @@ void TcpNetwork::pump(double now_s, std::uint32_t index) {
       }
       return;
     }
-    if (up_[static_cast<std::size_t>(line.from_site)].down()) return stall(What::pump, index, line);
+    if (up_[static_cast<std::size_t>(line.from_site)].down()) {
+      if (!std::exchange(line.stalled, true)) stall(What::pump, index, line);
+      return;
+    }
     Burst burst = tcp.send(now_s, bytes);
     burst.connection = index;
     burst.lost = lost_by_chance(line, bytes);
@@ -256,10 +273,13 @@ void TcpNetwork::hop(double now_s, std::uint32_t index) {
     left_s = queue.pass(now_s, 0);
   } else {
     const int together = at.queue != nullptr ? line.alike : 1;
-    const std::int64_t dropped = (queue.too_many(now_s, burst.bytes * together) + together - 1) / together;
+    // What is lost by chance is lost behind the first link.
+    const std::int64_t by_chance = burst.hop == 0 ? burst.lost : 0;
+    const std::int64_t dropped = std::min(
+        burst.bytes, (queue.too_many(now_s, (burst.bytes + by_chance) * together) + together - 1) / together);
     burst.bytes -= dropped;
     burst.lost += dropped;
-    left_s = queue.pass(now_s, burst.bytes * together);
+    left_s = queue.pass(now_s, (burst.bytes + by_chance) * together);
     burst.spread_s = std::max(burst.spread_s, queue.seconds_for(burst.bytes));
     if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
       events_.plan(left_s, static_cast<std::uint32_t>(line.from_site),

@@ -73,6 +73,7 @@ class TcpNetwork {
     std::uint64_t id;  // for draws
     std::uint64_t draws = 0;
     double bytes_to_loss = 0;                            // until a segment is lost by chance
+    bool stalled = false;                                // waits for its uplink, which is down
     std::vector<std::unique_ptr<LinkQueue>> alone = {};  // [shared link], of those that limit it by itself
   };
   enum class What : std::uint8_t { hop, left_host, pump };

@@ -132,15 +132,16 @@ bool latencies_change(const platforms::Platform& platform) {
 }  // namespace
 
 FluidTransport::FluidTransport(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
-                               const costmodel::NetworkModel& network, std::uint64_t seed)
+                               const platforms::Platform& links, const costmodel::NetworkModel& network,
+                               std::uint64_t seed)
     : Transport(network),
       nodes_(nodes),
       seed_(seed),
       shared_caps_(caps_of_shared(platform)),
-      fluid_(nodes, without_flow_limits(platform), caps(without_flow_limits(platform))),
+      fluid_(nodes, links, caps(links)),
       draws_(network.jitter_s > 0 ? nodes.size() * nodes.size() : 0, 0) {
   if (!latencies_change(platform)) return;
-  fluid_.on_change([this, pairs = caps(without_flow_limits(platform))] {
+  fluid_.on_change([this, pairs = caps(links)] {
     for (const auto& [pair, at_start] : pairs) fluid_.set_cap(pair, cap_bytes_per_s(fluid_.platform(), pair));
   });
 }
@@ -186,16 +187,17 @@ std::map<std::pair<int, int>, double> FluidTransport::caps_of_shared(
 
 /// If links change, such a limit may change as well; it is then one of each flow, with the connections of the
 /// network model.
-platforms::Platform FluidTransport::without_flow_limits(platforms::Platform platform) const {
+platforms::Platform FluidTransport::without_flow_limits(platforms::Platform platform,
+                                                        const costmodel::NetworkModel& network) {
   for (platforms::SharedLink& link : platform.shared_links) {
     if (!link.per_flow) continue;
     link.bandwidth_bytes_per_s =
-        platform.changes.empty() ? platforms::kUnlimited : network_.streams * link.bandwidth_bytes_per_s;
+        platform.changes.empty() ? platforms::kUnlimited : network.streams * link.bandwidth_bytes_per_s;
   }
   for (platforms::LinkChange& change : platform.changes) {
     if (change.link == platforms::LinkChange::Link::shared && change.bandwidth_bytes_per_s &&
         platform.shared_links[static_cast<std::size_t>(change.from)].per_flow)
-      *change.bandwidth_bytes_per_s *= network_.streams;
+      *change.bandwidth_bytes_per_s *= network.streams;
   }
   return platform;
 }

@@ -16,7 +16,8 @@ class FluidTransport : public Transport {
   /// `platform` must be the effective platform (costmodel::effective_platform). The references must outlive
   /// the object.
   FluidTransport(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
-                 const costmodel::NetworkModel& network, std::uint64_t seed);
+                 const costmodel::NetworkModel& network, std::uint64_t seed)
+      : FluidTransport(nodes, platform, without_flow_limits(platform, network), network, seed) {}
 
   [[nodiscard]] Fluid& fluid() override { return fluid_; }
   void restart(double clock_s, bool held, std::uint64_t stream) override;
@@ -25,6 +26,10 @@ class FluidTransport : public Transport {
   void cancel_all() override { fluid_.cancel_all(); }
 
  protected:
+  /// `links` is what is simulated of the platform.
+  FluidTransport(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+                 const platforms::Platform& links, const costmodel::NetworkModel& network,
+                 std::uint64_t seed);
   /// The jitter of a pair's next message, in seconds.
   double draw_jitter_s(costmodel::NodeId from, costmodel::NodeId to);
   /// Connections of a flow of the pair.
@@ -46,7 +51,8 @@ class FluidTransport : public Transport {
   [[nodiscard]] std::map<Pair, double> caps(const platforms::Platform& platform) const;
   [[nodiscard]] std::map<std::pair<int, int>, double> caps_of_shared(
       const platforms::Platform& platform) const;
-  [[nodiscard]] platforms::Platform without_flow_limits(platforms::Platform platform) const;
+  [[nodiscard]] static platforms::Platform without_flow_limits(platforms::Platform platform,
+                                                               const costmodel::NetworkModel& network);
   [[nodiscard]] double payload_s(costmodel::NodeId node, double bytes) const override {
     const bool prepares = nodes_[static_cast<std::size_t>(node)].kind != costmodel::NodeKind::store;
     return prepares && network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;

@@ -91,7 +91,8 @@ class TcpMessage : public Message, private PartEvents {
 
 TcpTransport::TcpTransport(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
                            const costmodel::NetworkModel& network, std::uint64_t seed)
-    : FluidTransport(nodes, platform, network, seed),
+    // Links that limit each connection do so in the TcpNetwork.
+    : FluidTransport(nodes, platform, platform, network, seed),
       tcp_(nodes, network, seed, [this](NodeId from, NodeId to) { fluid_.refuse_dead_links(from, to); }),
       receives_ahead_(network.receives_ahead) {
   fluid_.on_change([this] {
@@ -101,10 +102,10 @@ TcpTransport::TcpTransport(const std::vector<costmodel::Node>& nodes, const plat
 }
 
 void TcpTransport::restart(double clock_s, bool held, std::uint64_t stream) {
+  FluidTransport::restart(clock_s, held, stream);  // first: the platform's links are then those at the start
   tcp_.restart(fluid_.platform(), stream);
   wakes_s_ = std::numeric_limits<double>::infinity();
   delays_ = 0;
-  FluidTransport::restart(clock_s, held, stream);
 }
 
 double TcpTransport::draw_delay_s(NodeId from, NodeId to) {

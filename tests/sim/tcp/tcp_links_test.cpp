@@ -1,0 +1,113 @@
+// Tests which links and limits simulated connections meet: those of each connection, those that a trace
+// brings, outages, and random losses. Ideal hosts, and formulas, say what to expect.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sim/executor/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+#include "tests/sim/transfers.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using costmodel::CongestionControl;
+using Link = platforms::LinkChange::Link;
+
+namespace {
+
+sim::Options with_windows(CongestionControl control = CongestionControl::cubic) {
+  sim::Options options;
+  options.network = costmodel::linux_host();
+  options.network.congestion_control = control;
+  options.network.send_buffer_bytes.reset();
+  options.network.receive_buffer_bytes.reset();
+  return options;
+}
+
+costmodel::Plan message(double bytes) {
+  return transfer_only(2, Pattern::point_to_point, Collective::ring,
+                       {exchange_of({0, 1}, static_cast<std::int64_t>(bytes / 4))});
+}
+
+double seconds(double bytes, const platforms::Platform& platform, const sim::Options& options) {
+  return sim::simulate(
+             message(bytes), {0}, platform, [](auto&&...) { return 0.0; }, options)
+      .round_end_s[0];
+}
+
+}  // namespace
+
+TEST_CASE("a link that limits each connection does so with windows, and several connections have more") {
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.01);
+  platform.shared_links = {{"line", 1.25e7}};
+  platform.shared_links[0].per_flow = true;
+  platform.share(0, 1, {0});
+  sim::Options options = with_windows();
+  CHECK(seconds(1e8, platform, options) == doctest::Approx(8).epsilon(0.05));
+  options.network.streams = 4;
+  CHECK(seconds(1e8, platform, options) == doctest::Approx(2).epsilon(0.1));
+  // The same where links change.
+  platform.changes = {rate_change(Link::uplink, 1, 1, 1, 1e8)};
+  CHECK(seconds(1e8, platform, options) == doctest::Approx(2).epsilon(0.1));
+}
+
+TEST_CASE("a trace limits a path that has no limit of its own") {
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.01);
+  platform.changes = {rate_change(Link::path, 0, 1, 0, 1.25e6)};
+  CHECK(seconds(1e7, platform, with_windows()) == doctest::Approx(8).epsilon(0.05));
+  platform.changes = {rate_change(Link::path, 0, 1, 0.01, 0), rate_change(Link::path, 0, 1, 30, 1.25e6)};
+  CHECK(seconds(1e7, platform, with_windows()) > 30);
+}
+
+TEST_CASE("each sequence of rounds meets the same queues, also where links change") {
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e7, 0.05);
+  platform.changes = {rate_change(Link::downlink, 1, 1, 1, 2.5e6)};
+  const auto ends = sim::simulate_each(
+      message(5e7), {{{0}}, {{0}}, {{0}}}, platform, [](auto&&...) { return 0.0; }, with_windows());
+  CHECK(ends[1].round_end_s == ends[0].round_end_s);
+  CHECK(ends[2].round_end_s == ends[0].round_end_s);
+}
+
+TEST_CASE("a measured rate of a connection replaces buffers, and not a window that is given") {
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.1);
+  platform.change_path(0, 1, [](platforms::Path& path) { path.connection_bytes_per_s = 6.25e7; });
+  sim::Options options = with_windows();
+  options.network.send_buffer_bytes = 4e6;
+  options.network.receive_buffer_bytes = 6e6;  // alone 15 MB/s
+  const auto limit = [&] {
+    return costmodel::flow_cap_bytes_per_s(options.network, 0.2, platform.path(0, 1));
+  };
+  CHECK(limit() == doctest::Approx(6.25e7));
+  const double at_once_s = seconds(5e8, platform, options);
+  CHECK((seconds(1.5e9, platform, options) - at_once_s) == doctest::Approx(1e9 / 6.25e7).epsilon(0.05));
+  options.network.tcp_window_bytes = 1e6;  // 5 MB/s
+  CHECK(limit() == doctest::Approx(5e6));
+  CHECK(seconds(5e7, platform, options) == doctest::Approx(10).epsilon(0.05));
+}
+
+TEST_CASE("what is lost by chance has passed the sender's link: BBR has the rest of its rate") {
+  const platforms::Platform platform = platforms::uniform(2, 1.25e7, 1.25e8, 0.01);
+  sim::Options options = with_windows(CongestionControl::bbr);
+  const double without_s = seconds(1e8, platform, options);
+  options.network.loss_rate = 0.1;
+  CHECK(seconds(1e8, platform, options) == doctest::Approx(without_s / 0.9).epsilon(0.02));
+}
+
+TEST_CASE("BBR does not probe the round trip when a connection sends for the first time, however late") {
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.05);
+  const sim::Options options = with_windows(CongestionControl::bbr);
+  const double usual_s = seconds(1e7, platform, options);
+  platform.changes = {rate_change(Link::uplink, 0, 0, 0, 0), rate_change(Link::uplink, 0, 0, 60, 1.25e8)};
+  CHECK(seconds(1e7, platform, options) == doctest::Approx(60 + usual_s).epsilon(1e-3));
+}
+
+TEST_CASE("a change elsewhere during an outage does not delay what waits for the link") {
+  platforms::Platform platform = platforms::uniform(3, 1.25e7, 1.25e7, 0.05);
+  platform.changes = {rate_change(Link::uplink, 0, 0, 2, 0), rate_change(Link::uplink, 0, 0, 62, 1.25e7)};
+  sim::Options options = with_windows();
+  options.network.uplink_queue = costmodel::UplinkQueue::router;  // the queue drops: CUBIC's growth counts
+  options.network.queue_bdp = 0.5;
+  const double alone_s = seconds(2e8, platform, options);
+  platform.changes.insert(platform.changes.begin() + 1, rate_change(Link::downlink, 2, 2, 30, 1e7));
+  CHECK(seconds(2e8, platform, options) == doctest::Approx(alone_s).epsilon(1e-9));
+}
