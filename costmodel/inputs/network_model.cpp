@@ -75,6 +75,11 @@ int connections_of(const NetworkModel& network, const platforms::Path& path) {
   return path.machines * (path.streams > 0 ? path.streams : network.streams);
 }
 
+std::int64_t parts_of_message(std::int64_t bytes, std::int64_t connections) {
+  constexpr std::int64_t kLeastPart_bytes = 1 << 16;
+  return std::clamp<std::int64_t>(bytes / kLeastPart_bytes, 1, connections);
+}
+
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s, const platforms::Path& path) {
   const double connection_bytes_per_s = path.connection_bytes_per_s;
   const int connections = connections_of(network, path);

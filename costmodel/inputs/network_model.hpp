@@ -108,6 +108,10 @@ inline constexpr double kBufferInFlight = 2.0 / 3;
 /// Connections of a flow over the path: those of one pair of machines, times their number.
 int connections_of(const NetworkModel& network, const platforms::Path& path);
 
+/// The parts of a message, each on a connection of its own: at least 64 KiB each, so that a small message
+/// does not wait for several connections (trainer/comm/gloo_transport.cpp).
+std::int64_t parts_of_message(std::int64_t bytes, std::int64_t connections);
+
 /// Upper bound of one flow's rate on idle links, in bytes per second; unlimited if no term is switched on:
 ///   connections · min(window, 2/3 · send buffer, loss_window_bytes()) ÷ RTT
 /// and half of the receive buffer is a window as well. What one connection was measured to carry

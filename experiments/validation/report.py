@@ -44,7 +44,7 @@ TITLES = {"chosen": "chosen cases",
           "system": "the system's socket buffers (`system`)"}
 UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4"]
 # Further runs of the cases of a series.
-AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"], "blind-4": ["blind-4-again", "blind-4-third"]}
+AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"]}
 COMPUTED = ["computed", "computed-quota"]
 
 

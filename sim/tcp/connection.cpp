@@ -77,12 +77,20 @@ void Connection::note_window(bool limited) {
   usage_end_ = sent_;
 }
 
+void Connection::end_silence(double now_s) {
+  if (in_flight() > 0 || last_sent_s_ < 0 || now_s <= last_sent_s_ || idle_since_s_ == last_sent_s_) return;
+  idle_since_s_ = last_sent_s_;
+  control_->sends_again(now_s, now_s - last_sent_s_, timeout_s(), sender_limited_until_ > 0);
+}
+
+void Connection::announce(double now_s) {
+  end_silence(now_s);
+  last_sent_s_ = now_s;
+}
+
 std::int64_t Connection::ready_bytes(double now_s, double& not_before_s) {
   if (unsent_ == 0) return 0;
-  if (in_flight() <= 0 && last_sent_s_ >= 0 && now_s > last_sent_s_ && idle_since_s_ != last_sent_s_) {
-    idle_since_s_ = last_sent_s_;
-    control_->sends_again(now_s, now_s - last_sent_s_, timeout_s(), sender_limited_until_ > 0);
-  }
+  end_silence(now_s);
   const double receiver = std::max(1.0, buffers_.receive / 2);  // net.ipv4.tcp_adv_win_scale = 1
   // A receiver whose window has no room for a whole segment gets shorter ones.
   const double least = std::min({static_cast<double>(unsent_), segment(), receiver});

@@ -44,6 +44,8 @@ class Connection {
 
   /// Queues a part of a message behind those before it.
   void put(double now_s, std::int64_t bytes, PartEvents& events);
+  /// Sends a message without payload, which takes no time but ends a silence.
+  void announce(double now_s);
   /// The bytes that may leave now as one burst; 0 if there is nothing to send, or the window or the pace
   /// does not allow it. Sets `not_before_s` if the pace is the reason.
   std::int64_t ready_bytes(double now_s, double& not_before_s);
@@ -66,6 +68,7 @@ class Connection {
     PartEvents* events;
     std::int64_t unwritten, undelivered;
   };
+  void end_silence(double now_s);
   void write(double now_s);
   void expand_buffer();
   void note_window(bool limited);

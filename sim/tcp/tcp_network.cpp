@@ -181,6 +181,10 @@ void TcpNetwork::put(double now_s, NodeId from, NodeId to, int number, std::int6
   pump(now_s, index);
 }
 
+void TcpNetwork::announce(double now_s, NodeId from, NodeId to, int number) {
+  lines_[line(from, to, number)]->tcp.announce(now_s);
+}
+
 double TcpNetwork::next_event_s() const { return events_.next_s(); }
 
 void TcpNetwork::stall(What what, std::uint32_t index, const Line& line) {

@@ -46,6 +46,8 @@ class TcpNetwork {
   /// Sends a part of a message on one of the lines of a pair of nodes of different sites.
   void put(double now_s, costmodel::NodeId from, costmodel::NodeId to, int line, std::int64_t bytes,
            PartEvents& events);
+  /// A node tells another on one of their lines that it is ready for a message.
+  void announce(double now_s, costmodel::NodeId from, costmodel::NodeId to, int line);
   /// When the next event is; infinite if there is none.
   [[nodiscard]] double next_event_s() const;
   /// Runs the events up to the time `until_s`, which the events themselves may lower.

@@ -23,6 +23,9 @@ class TcpMessage : public Message, private PartEvents {
   }
   void accept() override {
     told_s_ = fluid().now() + fluid().latency_s(to_, from_);
+    each_line([this](int line, std::int64_t /*part_bytes*/) {
+      transport_.tcp_.announce(fluid().now(), to_, from_, line);
+    });
     accepted_ = true;
     go_if_ready();
   }
@@ -42,18 +45,25 @@ class TcpMessage : public Message, private PartEvents {
   void start() {
     if (events_.abandoned()) return;
     events_.moving(ref_, overhead_s_);
-    // Each connection carries the same part; the lines of few bytes carry at least one.
-    const int streams = static_cast<int>(std::min<std::int64_t>(transport_.connections(from_, to_), bytes_));
-    const int lines = TcpNetwork::lines(streams);
-    unwritten_ = undelivered_ = lines;
+    each_line([this](int, std::int64_t) { ++unwritten_; });
+    undelivered_ = unwritten_;
+    each_line([this](int line, std::int64_t part_bytes) {
+      transport_.tcp_.put(fluid().now(), from_, to_, line, part_bytes, *this);
+    });
+    transport_.run_soon();
+  }
+
+  /// Calls `use` with each line that carries a part of the message, and the bytes of that part.
+  template <class Use>
+  void each_line(const Use& use) {
+    const int connections = transport_.connections(from_, to_);
+    const std::int64_t parts = costmodel::parts_of_message(bytes_, connections);
     std::int64_t first = 0;
-    for (int line = 0; line < lines; ++line) {
-      const std::int64_t next = first + TcpNetwork::alike(streams, line);
-      transport_.tcp_.put(fluid().now(), from_, to_, line, bytes_ * next / streams - bytes_ * first / streams,
-                          *this);
+    for (int line = 0; first < parts; ++line) {
+      const std::int64_t next = std::min(parts, first + TcpNetwork::alike(connections, line));
+      use(line, bytes_ * next / parts - bytes_ * first / parts);
       first = next;
     }
-    transport_.run_soon();
   }
 
   void written(double at_s) override {

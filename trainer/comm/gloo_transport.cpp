@@ -4,15 +4,13 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "costmodel/inputs/network_model.hpp"
 #include "trainer/comm/plain_reason.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/comm/staging.hpp"
 
 namespace fomoe::trainer {
 namespace {
-
-// A part of a message has at least this many bytes, so that small messages need not wait for several.
-constexpr std::int64_t kLeastPartBytes = 1 << 16;
 
 /// Point-to-point messages over Gloo; one rank hosts the nodes of one site. A large message is divided into
 /// as many parts as there are groups.
@@ -84,8 +82,8 @@ class GlooTransport : public Transport {
 
   /// The parts of a message, as views; the same at its sender and its receiver.
   [[nodiscard]] std::vector<at::Tensor> parts_of(const at::Tensor& bytes) const {
-    const auto most = static_cast<std::int64_t>(groups_.size());
-    const std::int64_t count = std::clamp<std::int64_t>(bytes.numel() / kLeastPartBytes, 1, most);
+    const std::int64_t count =
+        costmodel::parts_of_message(bytes.numel(), static_cast<std::int64_t>(groups_.size()));
     std::vector<at::Tensor> parts;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t begin = bytes.numel() * i / count, end = bytes.numel() * (i + 1) / count;
