@@ -277,13 +277,10 @@ void TcpNetwork::hop(double now_s, std::uint32_t index) {
     left_s = queue.pass(now_s, 0);
   } else {
     const int together = at.queue != nullptr ? line.alike : 1;
-    // What is lost by chance is lost behind the first link.
-    const std::int64_t by_chance = burst.hop == 0 ? burst.lost : 0;
-    const std::int64_t dropped = std::min(
-        burst.bytes, (queue.too_many(now_s, (burst.bytes + by_chance) * together) + together - 1) / together);
+    const std::int64_t dropped = (queue.too_many(now_s, burst.bytes * together) + together - 1) / together;
     burst.bytes -= dropped;
     burst.lost += dropped;
-    left_s = queue.pass(now_s, (burst.bytes + by_chance) * together);
+    left_s = queue.pass(now_s, burst.bytes * together);
     burst.spread_s = std::max(burst.spread_s, queue.seconds_for(burst.bytes));
     if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
       events_.plan(left_s, static_cast<std::uint32_t>(line.from_site),

@@ -175,6 +175,7 @@ Json to_json(const Claim& claim) {
   Json json = {{"claim", claim.sentence}, {"measure", claim.measure}, {"verdict", to_string(claim.verdict)}};
   if (!claim.finding.empty()) json["finding"] = claim.finding;
   if (claim.effect.comparisons == 0) return json;
+  json["claimed"] = {{claim.above ? "above" : "at_most", claim.threshold}};
   json["comparisons"] = claim.effect.comparisons;
   json["seeds"] = claim.effect.seeds;
   json["effect"] = claim.effect.mean;

@@ -95,17 +95,15 @@ struct Rivals {
 std::vector<Claim> within_same_bytes(const Trained& trained, const Rivals& rivals);
 
 /// The claims that `claims_of` makes of printed means, whose spread is unknown: the mean effect alone
-/// decides.
-A mean over settings of which some diverged says little,
-    so the effect without them
-        /// stands beside it.
-        std::vector<Claim>
-        by_sign(const Trained&printed, const std::function<std::vector<Claim>(const Trained&)>&claims_of);
+/// decides. A mean over settings of which some diverged says little, so the effect without them stands beside
+/// it.
+std::vector<Claim> by_sign(const Trained& printed,
+                           const std::function<std::vector<Claim>(const Trained&)>& claims_of);
 
 const char* to_string(Verdict verdict);
-/// {"claim", "measure", "verdict", "comparisons", "seeds", "effect", "low", "high", "percent",
-/// "percent_without_diverged"}; without comparisons,
-/// only the first three, and "finding" if there is one.
+/// {"claim", "measure", "verdict", "claimed" (the threshold, "above" or "at_most"), "comparisons", "seeds",
+/// "effect", "low", "high", "percent", "percent_without_diverged"}; without comparisons, only the first
+/// three, and "finding" if there is one.
 Json to_json(const Claim& claim);
 
 /// The claims as JSON, and as lines of text for people.

@@ -62,7 +62,6 @@ class RowsReader {
       const double choice = setting.skip_token
                                 ? static_cast<double>(setting.experts)
                                 : static_cast<double>(setting.experts) * setting.overlap / setting.sites;
-      constexpr double kActive = 4;    // experts that a token of the proxy uses
       constexpr double kLeast = 1e-9;  // all tokens to the same experts; the logarithm stays finite
       const double above = number("router_entropy") - std::log(kActive);
       runs.evenness.push_back(

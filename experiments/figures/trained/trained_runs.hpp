@@ -26,6 +26,9 @@ struct Setting {
   friend auto operator<=>(const Setting&, const Setting&) = default;
 };
 
+/// Experts that a token of the proxy uses.
+inline constexpr double kActive = 4;
+
 /// The runs of one setting, which differ in their seeds.
 struct TrainedRuns {
   std::vector<double> losses;       // in nats, of the models with the experts of all sites

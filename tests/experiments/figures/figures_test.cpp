@@ -299,8 +299,12 @@ TEST_CASE(
         CHECK((verdict == "holds" || verdict == "does not hold" || verdict == "cannot be told"));
         // What the committed runs show must be what the verdict says.
         if (!claim.contains("low")) continue;
-        if (verdict == "holds") CHECK(claim["low"].get<double>() > 0);
-        if (verdict == "does not hold") CHECK(claim["high"].get<double>() < 0);
+        const bool above = claim["claimed"].contains("above");
+        const double threshold = claim["claimed"][above ? "above" : "at_most"];
+        if (above == (verdict == "holds") && verdict != "cannot be told")
+          CHECK(claim["low"].get<double>() > threshold);
+        else if (verdict != "cannot be told")
+          CHECK(claim["high"].get<double>() < threshold);
       }
     }
   }

@@ -101,7 +101,7 @@ TEST_CASE("fig-exp1: placements are judged by the whole model and by the sites' 
       "cannot be told, cannot be told, does not hold, holds, cannot be told, cannot be told, cannot be told, "
       // All send as much: the best partial replicas and the best random placement are worse than full
       // replicas.
-      "cannot be told, cannot be told, does not hold, holds, "
+      "cannot be told, cannot be told, does not hold, does not hold, holds, holds, "
       // Fixed against random by the sites' own models; then against owners that are drawn once and rotated
       // blocks, and moving experts, with both outer steps.
       "cannot be told, holds, does not hold, holds, cannot be told, holds, holds, holds, cannot be told, "
