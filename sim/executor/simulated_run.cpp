@@ -19,6 +19,7 @@
 #include "platforms/support/input_error.hpp"
 #include "sim/executor/changing_rounds.hpp"
 #include "sim/executor/lost_work.hpp"
+#include "sim/executor/rounds_of_class.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/windows.hpp"
 
@@ -26,56 +27,10 @@ namespace fomoe::sim {
 
 namespace {
 
-// Identical rounds reach a steady state after a few rounds. They need a few because a site that ends a round
-// early starts the next one early.
-constexpr std::int64_t kIdenticalRounds = 3;
 constexpr std::int64_t kGrowth = 4;  // factor by which a sample grows until its interval is narrow
-// The first overlapping rounds fill the pipeline; the last one empties it.
-constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 // Rounds that differ only by the windows of connections are all executed if that takes at most this share of
 // RunOptions::most_flows.
 constexpr double kWindowsShare = 0.1;
-// Overlapping rounds that differ need more, since the first quarter and the last two do not represent the
-// others.
-constexpr std::int64_t kRandomOverlappingRounds = 32;
-
-std::int64_t usual_rounds(const costmodel::RoundClass& round_class, const RunOptions& options) {
-  if (!round_class.overlapping) return round_class.identical ? kIdenticalRounds : options.fewest_rounds;
-  return (round_class.identical ? kOverlappingRounds : kRandomOverlappingRounds) +
-         2 * (round_class.reach - 1);
-}
-
-/// The indices of the rounds that are executed if `wanted` rounds of the class shall be.
-std::vector<std::int64_t> first_rounds(const costmodel::RoundClass& round_class, std::int64_t wanted) {
-  if (round_class.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
-  wanted = std::min({wanted, round_class.count, round_class.known.value_or(round_class.count)});
-  std::vector<std::int64_t> indices;
-  for (std::int64_t i = 0; i < wanted; ++i) indices.push_back(round_class.round_at(i));
-  if (round_class.overlapping && !round_class.own_pace)
-    indices.back() = round_class.round_at(round_class.count - 1);
-  return indices;
-}
-
-/// Throws if the user asked for rounds that a plan from a file does not describe.
-void check_known(const costmodel::RoundClass& round_class, const RunOptions& options) {
-  if (!options.all_rounds && !options.rounds) return;
-  const std::int64_t wanted =
-      options.all_rounds ? round_class.count : std::min(*options.rounds, round_class.count);
-  if (!round_class.known || wanted <= *round_class.known) return;
-  throw InputError(
-      "--rounds", std::to_string(wanted),
-      "at most " + std::to_string(*round_class.known) + ", the number of rounds that the plan describes",
-      "--rounds " + std::to_string(*round_class.known));
-}
-
-/// Whether the half-width of the 95 % confidence interval of the mean round, without the first one, is at
-/// most this share of the mean.
-bool agree(const costmodel::Timeline& timeline, double precision) {
-  std::vector<double> durations_s = costmodel::round_durations_s(timeline.round_end_s);
-  durations_s.erase(durations_s.begin());
-  const costmodel::Spread spread = costmodel::spread_of(durations_s);
-  return spread.mean_high - spread.mean <= precision * spread.mean;
-}
 
 /// One simulation of a scenario: see RunOptions::rounds.
 class Simulation {
@@ -324,10 +279,21 @@ class Simulation {
         ", because the links change; --rounds all executes every round");
   }
 
+  /// Windows that no silence shrinks go on growing and losing from round to round, which a few rounds do not
+  /// show.
+  [[nodiscard]] std::int64_t first_sample(const costmodel::RoundClass& kind) const {
+    constexpr std::int64_t kOfLastingWindows = 12;
+    const std::int64_t usual = usual_rounds(kind, options_);
+    if (!windows() || scenario_.network.idle_restart) return usual;
+    const auto affordable =
+        static_cast<std::int64_t>(static_cast<double>(options_.most_flows) / std::max(1.0, windows_cost_));
+    return std::max(usual, std::min({kOfLastingWindows, affordable, kind.count}));
+  }
+
   /// Executes some rounds of each class.
   void execute_classes() {
     for (const costmodel::RoundClass& kind : run_.plan.classes)
-      run_.executed.push_back(first_rounds(kind, options_.rounds.value_or(usual_rounds(kind, options_))));
+      run_.executed.push_back(first_rounds(kind, options_.rounds.value_or(first_sample(kind))));
     std::vector<Sequence> sequences;
     for (const auto& rounds : run_.executed) sequences.push_back({rounds, 0, 0, 0});
     std::vector<costmodel::Timeline> timelines = simulated(sequences);

@@ -77,6 +77,8 @@ class Fluid {
 
   /// The platform's present state.
   [[nodiscard]] const platforms::Platform& platform() const { return platform_; }
+  /// The platform without what its changes have done.
+  [[nodiscard]] const platforms::Platform& described() const { return described_; }
   /// Whether latencies differ between pairs, or change.
   [[nodiscard]] bool unequal_latencies() const { return unequal_latencies_; }
   [[nodiscard]] bool leaves_site(costmodel::NodeId from, costmodel::NodeId to) const {

@@ -13,12 +13,14 @@ TcpNetwork::TcpNetwork(const std::vector<costmodel::Node>& nodes, const costmode
                        std::uint64_t seed, IfDown if_down)
     : nodes_(nodes), network_(network), seed_(seed), if_down_(std::move(if_down)), sites_(0) {}
 
-void TcpNetwork::restart(const platforms::Platform& platform, std::uint64_t stream) {
+void TcpNetwork::restart(const platforms::Platform& platform, const platforms::Platform& described,
+                         std::uint64_t stream) {
   platform_ = &platform;
   stream_ = stream;
   close_all();
   openings_ = 0;
-  make_links(platform);
+  make_links(described);
+  change(0);
 }
 
 void TcpNetwork::close_all() {

@@ -31,8 +31,11 @@ class TcpNetwork {
              std::uint64_t seed, IfDown if_down);
 
   /// Starts anew at time 0, with connections that have carried nothing. `platform` is the effective platform
-  /// (costmodel::effective_platform), which must outlive the run. `stream` selects the random draws.
-  void restart(const platforms::Platform& platform, std::uint64_t stream);
+  /// (costmodel::effective_platform) in its present state, which must outlive the run. `described` is the
+  /// platform without what its changes have done: queues keep the room that they have there. `stream` selects
+  /// the random draws.
+  void restart(const platforms::Platform& platform, const platforms::Platform& described,
+               std::uint64_t stream);
   /// The platform's links have changed.
   void change(double now_s);
   /// Ends all messages without events, and closes all connections.

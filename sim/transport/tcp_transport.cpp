@@ -113,7 +113,7 @@ TcpTransport::TcpTransport(const std::vector<costmodel::Node>& nodes, const plat
 
 void TcpTransport::restart(double clock_s, bool held, std::uint64_t stream) {
   FluidTransport::restart(clock_s, held, stream);  // first: the platform's links are then those at the start
-  tcp_.restart(fluid_.platform(), stream);
+  tcp_.restart(fluid_.platform(), fluid_.described(), stream);
   wakes_s_ = std::numeric_limits<double>::infinity();
   delays_ = 0;
 }

@@ -142,7 +142,8 @@ std::vector<Claim> claims_of_frontier(const Trained& all) {
   Trained trained;
   for (const auto& point : all) {
     const Setting& s = point.first;
-    if (is_federated(s) && !s.skip_token && (stays(s) || moves(s))) trained.insert(point);
+    const bool compared = is_federated(s) || s.outer == "ddp";
+    if (compared && !s.skip_token && (stays(s) || moves(s))) trained.insert(point);
   }
   const auto on = [&](const std::function<bool(const Setting&)>& wanted) {
     return [frontier = frontier_of(trained, wanted, &TrainedRuns::bytes_per_site)](const Setting& s) {

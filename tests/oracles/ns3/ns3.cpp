@@ -86,7 +86,7 @@ class Transfer {
         tcp_(nodes_, network_, /*seed=*/1, [](int, int) {}),
         step_(star.size(), -1),
         end_s_(star.size(), 0) {
-    tcp_.restart(platform_, 0);
+    tcp_.restart(platform_, platform_, 0);
   }
 
   std::vector<double> run() {
