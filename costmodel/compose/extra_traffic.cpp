@@ -91,7 +91,10 @@ void put_first(RoundPlan& round, Op first) {
 }  // namespace
 
 double state_bytes_per_parameter(const Scenario& scenario) {
-  return 12 + outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
+  const Method& method = *scenario.strategy.method;
+  constexpr double kWeight = 4;  // in 32 bits
+  return kWeight + method.moment_bytes_per_parameter * bytes_of(scenario.gpus.moment_dtype) / 4 +
+         outer_bytes_per_parameter(method, scenario.strategy.outer_optimizer);
 }
 
 ExtraTraffic extra_traffic_of(const Scenario& scenario) {

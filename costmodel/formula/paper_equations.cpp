@@ -52,10 +52,9 @@ Region region(const Scenario& scenario, const RunReport& report) {
     return round.exposed_communication_s * without_migration > round.compute_s ? Region::communication_bound
                                                                                : Region::placement_collapse;
   }
-  const double memory_bytes = scenario.gpus.gpu_memory_bytes;
-  const bool constrained = memory_bytes > 0
-                               ? counts_of(scenario).sites.front().need_of_gpu.needed > memory_bytes
-                               : 2 * effective_overlap(scenario) > scenario.sites();
+  const GpuMemory memory = fullest_gpu(counts_of(scenario));
+  const bool constrained = memory.available > 0 ? memory.needed > memory.available
+                                                : 2 * effective_overlap(scenario) > scenario.sites();
   return constrained ? Region::memory_constrained : Region::sweet_spot;
 }
 

@@ -28,12 +28,25 @@ void add_of_groups(const StagePart& part, int site, double bytes, std::vector<do
   }
 }
 
+/// In a star, the first site sends to all others what each of them sends to it: more than the mean over
+/// sites.
+void add_of_star(const Stage& stage, double sites, int site, RoundBytes& bytes) {
+  const double out = stage.out_share * stage.bytes, back = (1 - stage.out_share) * stage.bytes;
+  const double each_out = (1 - stage.out_share) * stage.pair_bytes,
+               each_back = stage.out_share * stage.pair_bytes;
+  const double mean = (out + (sites - 1) * each_out) / sites;
+  bytes.sent += stage.times_per_round * ((site == 0 ? out : each_out) - mean);
+  bytes.received += stage.times_per_round * ((site == 0 ? back : each_back) - mean);
+}
+
 }  // namespace
 
 RoundBytes round_bytes(const Resolved& resolved, int site) {
   const PlanSummary& plan = resolved.plan;
   const Counts& counts = resolved.counts;
   RoundBytes bytes{plan.sent.total(), plan.received_bytes()};
+  for (const Stage& stage : plan.stages)
+    if (stage.star) add_of_star(stage, counts.axes.sites, site, bytes);
   const double mean = counts.fixed.expert_elements * (counts.axes.expert_overlap / counts.axes.sites);
   if (counts.alike || mean == 0) return bytes;
   const double more = counts.at(site).expert_elements / mean - 1;

@@ -7,7 +7,8 @@
 namespace fomoe::costmodel {
 
 /// Bytes of a site in the mean round. A site that holds more experts than the mean sends and receives more to
-/// average them. Migrated experts count as in the mean over sites.
+/// average them, and the first site of a star more than the others. Migrated experts count as in the mean
+/// over sites.
 struct RoundBytes {
   double sent = 0, received = 0;
 };

@@ -200,7 +200,10 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
     // One site fails within this round.
     const double x = to_failure;
     const auto [site, absence_s, link] = present.next(gap);
-    if (run.timeout_s >= absence_s) {
+    if (up == 1 && !link) {  // nobody else has the state
+      t += absence_s + x;
+      left_s = saved_left_s;
+    } else if (run.timeout_s >= absence_s) {
       t += round_s + absence_s + x;  // the site computes its part of the round again
       left_s -= run.round_s * share;
     } else {

@@ -21,15 +21,31 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Time to send the state to the site with the slowest transfer: for each site the fastest source counts,
-// latency + bytes ÷ slowest link.
+// latency + bytes ÷ the rate of the slowest link and of the connections. 0 if no other site has the state: a
+// site then reads its own checkpoint.
 double transfer_s(const Scenario& scenario, double bytes) {
+  const Strategy& strategy = scenario.strategy;
+  if (strategy.method->one_site || residency_of(*strategy.method, strategy.sharding) != Residency::replica)
+    return 0;
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
+  const auto bytes_per_s = [&](int from, int to) {
+    const double round_trip_s = platform.path(from, to).latency_s + platform.path(to, from).latency_s;
+    double links = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+                             platform.path(from, to).bandwidth_bytes_per_s,
+                             platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s});
+    for (const int index : platform.shared_by(from, to)) {
+      const platforms::SharedLink& link = platform.shared_links[static_cast<std::size_t>(index)];
+      if (!link.per_flow) links = std::min(links, link.bandwidth_bytes_per_s);
+    }
+    return std::min({links, flow_cap_bytes_per_s(scenario.network, round_trip_s, platform.path(from, to)),
+                     shared_cap_bytes_per_s(scenario.network, platform, from, to)});
+  };
   double worst = 0;
   for (int to = 0; to < platform.size(); ++to) {
     double best = kNever;
     for (int from = 0; from < platform.size(); ++from) {
       if (from == to) continue;
-      best = std::min(best, platform.path(from, to).latency_s + bytes / platform.route_bytes_per_s(from, to));
+      best = std::min(best, platform.path(from, to).latency_s + bytes / bytes_per_s(from, to));
     }
     if (platform.size() > 1) worst = std::max(worst, best);
   }
@@ -160,7 +176,8 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   run.sites = scenario.strategy.method->one_site ? 1 : scenario.sites();
   for (int i = 0; i < run.sites; ++i) {
     const SiteFailures site = failures.at(i);
-    run.each.push_back({1 / site.site_mtbf_s + site.preemptions_per_s, 1 / site.link_mtbf_s,
+    const bool uses_links = run.sites > 1;
+    run.each.push_back({1 / site.site_mtbf_s + site.preemptions_per_s, uses_links ? 1 / site.link_mtbf_s : 0,
                         site.detection_s + site.restart_s});
     run.site_failures_per_s += run.each.back().failures_per_s / run.sites;
     run.link_failures_per_s += run.each.back().link_failures_per_s / run.sites;
