@@ -248,7 +248,7 @@ def draw(count, seed, fomoe, scenario, unequal=False):
                 row["shared"] = f"{round(down * chance.uniform(0.4, 1.2))}Mbps"
             if chance.random() < 0.33:
                 row |= {"uplink": "router", "queue": chance.choice(["1x", "8x"])}
-        row = {"name": f"{'unequal' if unequal else 'drawn'}-{seed}-{number:02}-{method}",
+        row = {"name": f"{'several' if unequal else 'drawn'}-{seed}-{number:02}-{method}",
                "settings": " ".join(settings)} | row
         with tempfile.TemporaryDirectory() as folder:
             case = case_of(row)
