@@ -113,8 +113,8 @@ int connections_of(const NetworkModel& network, const platforms::Path& path);
 std::int64_t parts_of_message(std::int64_t bytes, std::int64_t connections);
 
 /// Upper bound of one flow's rate on idle links, in bytes per second; unlimited if no term is switched on:
-///   connections · min(window, 2/3 · send buffer, loss_window_bytes()) ÷ RTT
-/// and half of the receive buffer is a window as well. What one connection was measured to carry
+///   connections · min(window, 1/2 · receive buffer, 2/3 · send buffer, loss_window_bytes()) ÷ RTT
+/// What one connection was measured to carry
 /// (platforms::Path::connection_bytes_per_s) includes the effect of its buffers: if it is known, it replaces
 /// the terms of both buffers.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s,

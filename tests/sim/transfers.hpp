@@ -27,6 +27,17 @@ inline platforms::LinkChange rate_change(platforms::LinkChange::Link link, int f
   return change;
 }
 
+// Connections of a Linux host whose socket buffers limit nothing.
+inline sim::Options linux_options(
+    costmodel::CongestionControl control = costmodel::CongestionControl::cubic) {
+  sim::Options options;
+  options.network = costmodel::linux_host();
+  options.network.congestion_control = control;
+  options.network.send_buffer_bytes.reset();
+  options.network.receive_buffer_bytes.reset();
+  return options;
+}
+
 // A plan of one round with one transfer and no computation. Payloads are fp32, with 4 bytes per element.
 inline costmodel::Plan transfer_only(int nodes, Pattern pattern, costmodel::Collective collective,
                                      std::vector<Exchange> exchanges) {

@@ -134,7 +134,7 @@ Claim routers_stay_even(const Trained& trained, bool skip_token) {
 }
 
 // Experts with all owners, or with the same owners for ever.
-bool stays(const Setting& s) { return s.full_replica() || s.placement == "fixed"; }
+bool owners_stay(const Setting& s) { return s.full_replica() || s.placement == "fixed"; }
 
 // What the paper concludes: partial replicas shift the frontier of perplexity over bytes, and random
 // placement does not.
@@ -143,7 +143,7 @@ std::vector<Claim> claims_of_frontier(const Trained& all) {
   for (const auto& point : all) {
     const Setting& s = point.first;
     const bool compared = is_federated(s) || s.outer == "ddp";
-    if (compared && !s.skip_token && (stays(s) || moves(s))) trained.insert(point);
+    if (compared && !s.skip_token && (owners_stay(s) || moves(s))) trained.insert(point);
   }
   const auto on = [&](const std::function<bool(const Setting&)>& wanted) {
     return [frontier = frontier_of(trained, wanted, &TrainedRuns::bytes_per_site)](const Setting& s) {
@@ -176,12 +176,12 @@ std::vector<Claim> claims_of_frontier(const Trained& all) {
               "random placement does not shift the frontier of perplexity over bytes: within the bytes "
               "of full replicas and fixed placements on it, the best random ones reach a higher perplexity",
               "perplexity of the best random placement that sends at most as much over that on the frontier",
-              effect_of(trained, negated(best_within(stays, moves)))),
+              effect_of(trained, negated(best_within(owners_stay, moves)))),
           claim_above_zero(
               "within the bytes of random placements on their frontier, the best full replicas and fixed "
               "placements reach a lower perplexity",
               "perplexity of random placements over that of the best others that send at most as much",
-              effect_of(trained, best_within(moves, stays)))};
+              effect_of(trained, best_within(moves, owners_stay)))};
 }
 
 // The setting that gives the paper's headline, 1.42 times fewer bytes (fig-headline).

@@ -17,15 +17,6 @@ using costmodel::NetworkModel;
 
 namespace {
 
-sim::Options linux_options(CongestionControl control = CongestionControl::cubic) {
-  sim::Options options;
-  options.network = costmodel::linux_host();
-  options.network.congestion_control = control;
-  options.network.send_buffer_bytes.reset();
-  options.network.receive_buffer_bytes.reset();
-  return options;
-}
-
 double round_s(const costmodel::Plan& plan, const platforms::Platform& platform,
                const sim::Options& options) {
   return sim::simulate(

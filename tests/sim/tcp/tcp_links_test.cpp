@@ -15,15 +15,6 @@ using Link = platforms::LinkChange::Link;
 
 namespace {
 
-sim::Options with_windows(CongestionControl control = CongestionControl::cubic) {
-  sim::Options options;
-  options.network = costmodel::linux_host();
-  options.network.congestion_control = control;
-  options.network.send_buffer_bytes.reset();
-  options.network.receive_buffer_bytes.reset();
-  return options;
-}
-
 costmodel::Plan message(double bytes) {
   return transfer_only(2, Pattern::point_to_point, Collective::ring,
                        {exchange_of({0, 1}, static_cast<std::int64_t>(bytes / 4))});
@@ -42,7 +33,8 @@ TEST_CASE("a link that limits each connection does so with windows, and several 
   platform.shared_links = {{"line", 1.25e7}};
   platform.shared_links[0].per_flow = true;
   platform.share(0, 1, {0});
-  sim::Options options = with_windows();
+  sim::Options options = linux_options();
+  // Beside the bytes ÷ rate, slow start takes up to ten round trips of 20 ms.
   CHECK(seconds(1e8, platform, options) == doctest::Approx(8).epsilon(0.05));
   options.network.streams = 4;
   CHECK(seconds(1e8, platform, options) == doctest::Approx(2).epsilon(0.1));
@@ -54,16 +46,16 @@ TEST_CASE("a link that limits each connection does so with windows, and several 
 TEST_CASE("a trace limits a path that has no limit of its own") {
   platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.01);
   platform.changes = {rate_change(Link::path, 0, 1, 0, 1.25e6)};
-  CHECK(seconds(1e7, platform, with_windows()) == doctest::Approx(8).epsilon(0.05));
+  CHECK(seconds(1e7, platform, linux_options()) == doctest::Approx(8).epsilon(0.05));
   platform.changes = {rate_change(Link::path, 0, 1, 0.01, 0), rate_change(Link::path, 0, 1, 30, 1.25e6)};
-  CHECK(seconds(1e7, platform, with_windows()) > 30);
+  CHECK(seconds(1e7, platform, linux_options()) > 30);
 }
 
 TEST_CASE("each sequence of rounds meets the same queues, also where links change") {
   platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e7, 0.05);
   platform.changes = {rate_change(Link::downlink, 1, 1, 1, 2.5e6)};
   const auto ends = sim::simulate_each(
-      message(5e7), {{{0}}, {{0}}, {{0}}}, platform, [](auto&&...) { return 0.0; }, with_windows());
+      message(5e7), {{{0}}, {{0}}, {{0}}}, platform, [](auto&&...) { return 0.0; }, linux_options());
   for (const auto& again : {ends[1], ends[2]})
     CHECK(again.round_end_s[0] == doctest::Approx(ends[0].round_end_s[0]).epsilon(1e-9));
 }
@@ -71,7 +63,7 @@ TEST_CASE("each sequence of rounds meets the same queues, also where links chang
 TEST_CASE("a measured rate of a connection replaces buffers, and not a window that is given") {
   platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.1);
   platform.change_path(0, 1, [](platforms::Path& path) { path.connection_bytes_per_s = 6.25e7; });
-  sim::Options options = with_windows();
+  sim::Options options = linux_options();
   options.network.send_buffer_bytes = 4e6;
   options.network.receive_buffer_bytes = 6e6;  // alone 15 MB/s
   const auto limit = [&] {
@@ -89,7 +81,7 @@ TEST_CASE("a measured rate of a connection replaces buffers, and not a window th
 TEST_CASE("BBR carries what random losses leave of the rate, up to a loss of 15 %") {
   // Cardwell et al. 2016, figure 8: the rate of the link times the share that is delivered.
   const platforms::Platform platform = platforms::uniform(2, 1.25e7, 1.25e8, 0.05);
-  sim::Options options = with_windows(CongestionControl::bbr);
+  sim::Options options = linux_options(CongestionControl::bbr);
   const double without_s = seconds(1e8, platform, options);
   for (const double loss : {0.01, 0.05, 0.1, 0.15}) {
     options.network.loss_rate = loss;
@@ -99,7 +91,7 @@ TEST_CASE("BBR carries what random losses leave of the rate, up to a loss of 15 
 
 TEST_CASE("BBR does not probe the round trip when a connection sends for the first time, however late") {
   platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.05);
-  const sim::Options options = with_windows(CongestionControl::bbr);
+  const sim::Options options = linux_options(CongestionControl::bbr);
   const double usual_s = seconds(1e7, platform, options);
   platform.changes = {rate_change(Link::uplink, 0, 0, 0, 0), rate_change(Link::uplink, 0, 0, 60, 1.25e8)};
   CHECK(seconds(1e7, platform, options) == doctest::Approx(60 + usual_s).epsilon(1e-3));
@@ -108,7 +100,7 @@ TEST_CASE("BBR does not probe the round trip when a connection sends for the fir
 TEST_CASE("a change elsewhere during an outage does not delay what waits for the link") {
   platforms::Platform platform = platforms::uniform(3, 1.25e7, 1.25e7, 0.05);
   platform.changes = {rate_change(Link::uplink, 0, 0, 2, 0), rate_change(Link::uplink, 0, 0, 62, 1.25e7)};
-  sim::Options options = with_windows();
+  sim::Options options = linux_options();
   options.network.uplink_queue = costmodel::UplinkQueue::router;  // the queue drops: CUBIC's growth counts
   options.network.queue_bdp = 0.5;
   const double alone_s = seconds(2e8, platform, options);
