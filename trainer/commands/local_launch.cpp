@@ -57,6 +57,8 @@ std::vector<std::string> without_local(const std::vector<std::string>& arguments
   return out;
 }
 
+constexpr int kUsageStatus = 2;  // of a process that refuses its input
+
 volatile std::sig_atomic_t terms = 0;  // how often SIGTERM has come
 
 /// As long as it exists, SIGTERM is counted, and the processes get it.
@@ -85,7 +87,7 @@ class Ranks {
     for (int rank = 0; rank < processes; ++rank) start(rank);
   }
 
-  /// Returns the exit status of the first process that failed. A process that waits forever, or that is
+  /// Returns the exit status of the process that failed first. A process that waits forever, or that is
   /// stopped, must not keep that failure, or the end of the run, from being reported.
   int wait(bool restart) {
     const TermHandler handler;
@@ -123,7 +125,9 @@ class Ranks {
       return start(rank, "--resume");
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (failure_ == 0 && code != 0) failure_ = code;
+    // A process that loses another ends with 1, and may be seen to end before the one that it lost.
+    const bool is_reason = code == kUsageStatus || WIFSIGNALED(status);
+    if (failure_ == 0 || (failure_ == 1 && is_reason)) failure_ = code;
     if (restart && rank == 0 && code == 0) complete_ = true;
     // Processes that SIGTERM stops have a limit of their own (--stop-within).
     const bool stopping = terms > 0 || (WIFEXITED(status) && code == kStoppedStatus);

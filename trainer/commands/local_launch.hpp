@@ -10,7 +10,8 @@ namespace fomoe::trainer {
 /// of the cores). If a process fails, the others notice and report the failure. Processes that still run
 /// kPatienceS seconds later are stopped. If the launching process ends, all started processes end too.
 /// SIGTERM is passed on to them. What they all say when they end is said once.
-/// Returns 0, or the exit status of the process that failed first.
+/// Returns 0, or the exit status of the process that failed first; if that is 1, as of a process that has
+/// lost another, then rather the status of one that refused its input (2) or that a signal ended.
 ///
 /// With `restart`, a process that a signal ended is started again, with --resume, and does not count as
 /// failed; the others are expected to wait for it, or to let it join again. When rank 0 has ended with
