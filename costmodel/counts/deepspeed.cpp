@@ -30,11 +30,12 @@ WorkingBytes deepspeed_bytes(const SiteModel& model, const SiteLoad& load, doubl
            model.gpus.tensor_parallel;
   };
   const double all = here.dense * layer(false) + here.moe * layer(true);
-  bytes.activations = all;
+  const double flying = in_flight(model, load, micro_batch_sequences, stage);
+  bytes.activations = flying * all;
   double recomputed = 0;
   if (model.gpus.activation_checkpointing) {
     const double inputs = (here.dense + here.moe) * tokens * kHalfBytes * d;
-    bytes.activations += (inputs - all) / static_cast<double>(model.gpus.checkpoint_every);
+    bytes.activations += flying * (inputs - all) / static_cast<double>(model.gpus.checkpoint_every);
     recomputed = std::max(here.dense > 0 ? layer(false) : 0, here.moe > 0 ? layer(true) : 0);
   }
   // 32-bit logits, their shifted copy, the softmax and its gradient.

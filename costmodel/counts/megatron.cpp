@@ -77,19 +77,6 @@ struct MegatronLayers {
   }
 };
 
-/// Micro-batches whose activations exist at once (N, figure 4; M pipeline_parallel/schedules.py).
-double in_flight(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences, int stage) {
-  const SiteGpus& gpus = model.gpus;
-  if (model.pipeline_micro_batches > 0) return micro_batches_in_flight(model, load, stage);
-  const double stages = gpus.pipeline_parallel, virtual_stages = gpus.virtual_stages;
-  if (stages == 1) return 1;
-  const double of_step = load.sequences * gpus.gpus_per_replica() / load.gpus / micro_batch_sequences;
-  const double most = of_step > 0 ? std::max(1.0, of_step) : stages * virtual_stages;
-  if (virtual_stages == 1) return std::min(stages - stage, most);
-  return std::min(2 * (stages - stage - 1) + (virtual_stages - 1) * stages + 1, most * virtual_stages) /
-         virtual_stages;
-}
-
 /// Elements of one matrix of each shape that a GPU has. Gradients are added to the 32-bit buffer inside the
 /// product, and an empty 16-bit gradient of each shape takes their place and is kept (TE module/base.py,
 /// get_dummy_wgrad).

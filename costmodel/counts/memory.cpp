@@ -187,10 +187,13 @@ MemoryBytes memory_of_stage(const SiteModel& model, const SiteLoad& load, int st
   }
   WorkingBytes working;
   if (gpus.stack == Stack::torchtitan) {
-    const double of_gpu = load.sequences * gpus.gpus_per_replica() / load.gpus;
-    const bool one_pass = micro_batch_sequences > 0 && of_gpu <= micro_batch_sequences;
-    working = torchtitan_bytes(model, load, micro_batch_sequences, stage, one_pass ? memory.gradients : 0);
+    const double micro_batches = micro_batches_of_step(model, load, micro_batch_sequences);
+    const bool one_pass = micro_batch_sequences > 0 && micro_batches <= 1,
+               whole_stage = !one_pass && keeps_stage_whole(model, load);
+    working = torchtitan_bytes(model, load, micro_batch_sequences, stage,
+                               one_pass || whole_stage ? memory.gradients : 0);
     if (one_pass) memory.gradients = 0;
+    if (whole_stage) memory.gradients = whole_gradient_bytes(model, load, micro_batches, parameters);
   } else {
     working = gpus.stack == Stack::megatron ? megatron_bytes(model, load, micro_batch_sequences, stage)
                                             : deepspeed_bytes(model, load, micro_batch_sequences, stage);

@@ -1,5 +1,6 @@
 #include "costmodel/counts/stacks.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fomoe::costmodel {
@@ -51,6 +52,23 @@ StageParameters parameters_in_memory(const SiteModel& model, const SiteLoad& loa
     held.dense += of_site.routers * share_of_layers;
   }
   return held;
+}
+
+double micro_batches_of_step(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences) {
+  if (model.pipeline_micro_batches > 0) return model.pipeline_micro_batches;
+  const double of_gpu = load.sequences * model.gpus.gpus_per_replica() / load.gpus;
+  return micro_batch_sequences > 0 ? of_gpu / micro_batch_sequences : 0;
+}
+
+double in_flight(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences, int stage) {
+  if (model.pipeline_micro_batches > 0) return micro_batches_in_flight(model, load, stage);
+  const double stages = model.gpus.pipeline_parallel, virtual_stages = model.gpus.virtual_stages;
+  if (stages == 1) return 1;
+  const double of_step = micro_batches_of_step(model, load, micro_batch_sequences);
+  const double most = of_step > 0 ? std::max(1.0, of_step) : stages * virtual_stages;
+  if (virtual_stages == 1) return std::min(stages - stage, most);
+  return std::min(2 * (stages - stage - 1) + (virtual_stages - 1) * stages + 1, most * virtual_stages) /
+         virtual_stages;
 }
 
 double weight_bytes(const SiteModel& model) { return model.gpus.stack == Stack::torchtitan ? 4 : 2; }

@@ -56,13 +56,30 @@ ExpertsHeld experts_held(const SiteModel& model, const SiteLoad& load);
 /// Parameters on a GPU of a stage: its own layers, and not the mean of all stages as in stage_parameters().
 StageParameters parameters_in_memory(const SiteModel& model, const SiteLoad& load, int stage);
 
+/// Micro-batches of a replica in a step; 0 if a micro-batch has no sequences.
+double micro_batches_of_step(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences);
+/// Those of them whose activations exist at once, in all layers of a stage (N, figure 4; M
+/// pipeline_parallel/schedules.py; P distributed/pipelining/schedules.py has the same schedules, and
+/// DeepSpeed the first of them).
+double in_flight(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences, int stage);
+
 /// Bytes of a parameter: 16-bit weights, or torchtitan's 32-bit ones, which need no master weights.
 double weight_bytes(const SiteModel& model);
 double master_weight_bytes(const SiteModel& model);
 
-/// For micro-batches of so many sequences; without activations if that is 0. `gradients`: bytes of all
-/// gradients of a GPU if a step has one micro-batch, in which torchtitan has them only from the first
-/// reduction to the optimiser's step.
+/// Whether a stage's gathered weights and 32-bit gradients stay from its first micro-batch to its last, as in
+/// torchtitan's pipelines: gathering and reducing them for each micro-batch would take too long
+/// (T parallelize_llama.py, apply_fsdp; P distributed/pipelining/stage.py, backward_maybe_with_nosync).
+bool keeps_stage_whole(const SiteModel& model, const SiteLoad& load);
+/// Those gradients at the fullest moment, when the first micro-batches come back. If each passes once
+/// (P distributed/pipelining/schedules.py), the gradients of a stage's last chunk of layers are reduced
+/// before those of another exist.
+double whole_gradient_bytes(const SiteModel& model, const SiteLoad& load, double micro_batches,
+                            double parameters);
+
+/// For micro-batches of so many sequences; without activations if that is 0. `gradients`: bytes of a GPU's
+/// part of all gradients if torchtitan has it only from the first reduction to the optimiser's step: a step
+/// has one micro-batch, or keeps_stage_whole().
 WorkingBytes megatron_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
                             int stage);
 WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,

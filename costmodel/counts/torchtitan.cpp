@@ -1,7 +1,7 @@
 // torchtitan: FSDP2, whose 32-bit weights are gathered as 16-bit copies for one layer at a time.
 //
-// Most measured runs have reserved memory only; the model is 4 % off them in the median, and up to 11 % too
-// low with tensor parallelism.
+// Most measured runs have reserved memory only; the model is 4 % off them in the median, up to 11 % too low
+// with tensor parallelism, and up to 13 % with pipelines.
 #include <algorithm>
 
 #include "costmodel/counts/stacks.hpp"
@@ -70,7 +70,29 @@ struct TorchtitanLayers {
   }
 };
 
+/// What a pipeline keeps of a stage's outputs, in bytes: those of the micro-batches in flight, and buffers
+/// that receive the gradients of all (P distributed/pipelining/stage.py, fwd_cache and grad_recv_info). The
+/// last chunk of layers has 16-bit logits instead.
+double outputs_of_stage(const SiteModel& model, const StageLayers& here, double tokens, double sequence,
+                        double in_flight, double micro_batches) {
+  const double chunks = model.gpus.virtual_stages - (here.last ? 1 : 0);
+  const double hidden = chunks * (in_flight + micro_batches) * model.d_model / sequence;
+  const double logits = here.last ? in_flight * model.stack_shape.vocabulary / model.gpus.tensor_parallel : 0;
+  return kHalfBytes * tokens * (hidden + logits);
+}
+
 }  // namespace
+
+bool keeps_stage_whole(const SiteModel& model, const SiteLoad& load) {
+  const bool pipeline = model.gpus.pipeline_parallel > 1 || model.pipeline_micro_batches > 0;
+  return pipeline && model.gpus.zero_stage == 3 && sharded_degrees(model, load).dense > 1;
+}
+
+double whole_gradient_bytes(const SiteModel& model, const SiteLoad& load, double micro_batches,
+                            double parameters) {
+  const double stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
+  return kSingleBytes * parameters / (micro_batches <= stages ? model.gpus.virtual_stages : 1);
+}
 
 WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences,
                               int stage, double gradients) {
@@ -79,13 +101,22 @@ WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, doub
   const TorchtitanLayers layer{model, load};
   const double table = model.stack_shape.vocabulary * model.d_model / tensor;
   const bool gathers = model.gpus.zero_stage == 3 && sharded_degrees(model, load).dense > 1;
+  const bool whole_stage = keeps_stage_whole(model, load);
+  const double flying = in_flight(model, load, micro_batch_sequences, stage);
   WorkingBytes bytes;
   bytes.workspaces = kCublasWorkspaces;
   // Copies of the unembedding, and of the last layer, which is not divided again after the forward pass.
   const double gathered_layer =
       std::max(here.dense > 0 ? layer.parameters(false) : 0, here.moe > 0 ? layer.parameters(true) : 0);
-  if (gathers) bytes.gathered = kHalfBytes * ((here.last ? table : 0) + gathered_layer);
-  bytes.activations = tokens * (here.dense * layer.kept(false) + here.moe * layer.kept(true));
+  const StageParameters held = parameters_in_memory(model, load, stage);
+  if (whole_stage)
+    bytes.gathered = kHalfBytes * (held.dense + held.experts);
+  else if (gathers)
+    bytes.gathered = kHalfBytes * ((here.last ? table : 0) + gathered_layer);
+  bytes.activations = flying * tokens * (here.dense * layer.kept(false) + here.moe * layer.kept(true));
+  if (model.gpus.pipeline_parallel > 1 || model.pipeline_micro_batches > 0)
+    bytes.activations += outputs_of_stage(model, here, tokens, layer.sequence(), flying,
+                                          micro_batches_of_step(model, load, micro_batch_sequences));
   const double logits = tokens * model.stack_shape.vocabulary / tensor;
   const bool whole_logits = model.gpus.logits.value_or(Logits::fp32_whole) == Logits::fp32_whole;
   double at_loss = 0;
@@ -98,14 +129,15 @@ WorkingBytes torchtitan_bytes(const SiteModel& model, const SiteLoad& load, doub
                                      (layer.sequence() > 1 ? kHalfBytes : 0));
   }
   // First layer of the backward pass: recomputed; its gathered successor, 16-bit gradients of it and of a
-  // table, and the 32-bit input of the reduction. Of the experts' rows, the gradient where the router's
-  // weight is multiplied: in 16 bits, its 32-bit copy, and the product.
+  // table, and the 32-bit input of the reduction. A pipeline has gathered all, and reduces later. Of the
+  // experts' rows, the gradient where the router's weight is multiplied: in 16 bits, its 32-bit copy, and the
+  // product.
   const bool recomputes = model.gpus.activation_checkpointing ||
                           model.gpus.selective_checkpointing == SelectiveCheckpointing::operators;
   const double rows = (kHalfBytes + 2 * kSingleBytes) * layer.rows(here.moe > 0) * model.d_model / tensor;
   const double at_layer = tokens * ((recomputes ? layer.whole(here.moe > 0) : 0) + rows) +
-                          kHalfBytes * (2 * gathered_layer + (here.last ? table : 0)) +
-                          kSingleBytes * gathered_layer;
+                          kHalfBytes * (gathered_layer + (here.last ? table : 0)) +
+                          (whole_stage ? 0 : (kHalfBytes + kSingleBytes) * gathered_layer);
   // Last: all gradients, and those of the tables in 16 and in 32 bits.
   const double tables = (here.first ? table : 0) + (here.last ? table : 0);
   const double at_end = gradients + (kHalfBytes + kSingleBytes) * tables - bytes.activations;

@@ -23,9 +23,10 @@ CACHED = ("stream_of_gathers", "stream_of_reductions", "logits_block")
 
 def expressible(run):
     """Whether a scenario has the run: no biases, learned positions or dropout, products that add gradients as Megatron-LM's default does, and no torchtitan
-    before May 2025, which gathered both tables."""
+    before May 2025, which gathered both tables. An older torchtitan keeps more logits on the last stage, which shows only where that is the fullest."""
     return (run.biases == run.learned_positions == "no" and not run.dropout and run.ffn_matrices == 3 and run.fused_activation == "yes"
-            and (run.stack != "megatron" or run.wgrad_fusion == "yes") and run.gathered_tables < 2)
+            and (run.stack != "megatron" or run.wgrad_fusion == "yes") and run.gathered_tables < 2
+            and not (run.kept_logits and run.virtual_stages > 1))
 
 
 def cost(run, folder):

@@ -13,119 +13,14 @@ Sources:
   D  DeepSpeed 0.14, deepspeed/runtime/zero
 """
 
-import csv
-import pathlib
 import statistics
 import sys
-from types import SimpleNamespace
 
-GIB, MIB = 2**30, 2**20
-HALF, SINGLE = 2, 4  # bytes of a bf16 and of an fp32 element
-TABLE = pathlib.Path(__file__).parents[2] / "experiments/data/measured_memory.csv"
-TEXT = {"id", "stack", "model", "tied", "learned_positions", "biases", "attention", "sequence_parallel", "checkpointing", "logits", "matrix_dtype", "compiled",
-        "wgrad_fusion", "fused_activation", "grouped_experts", "context_exchange", "gpu", "framework", "metric", "rank", "source", "place", "opened", "role",
-        "note"}
-
-
-def read(path=TABLE):
-    """The rows as objects: numbers are numbers, an absent value is an empty text."""
-    with open(path, newline="") as file:
-            return [SimpleNamespace(**{key: text if key in TEXT or not text else float(text) for key, text in row.items()}) for row in csv.DictReader(file)]
-
-
-# --- parameters -------------------------------------------------------------------------------------------------------------------------------
-
-def matrices_of_attention(run):
-    """Output × input of each matrix, and whether tensor parallelism divides it. Latent attention: DeepSeek-V2, arXiv 2405.04434, section 2.1."""
-    heads, d = run.heads, run.d_model
-    if run.attention == "mla":
-        query = run.head_dim + run.rope_dim
-        queries = [(run.q_rank, d, False), (heads * query, run.q_rank, True)] if run.q_rank else [(heads * query, d, True)]
-        return queries + [(run.kv_rank + run.rope_dim, d, False),
-                (heads * (run.head_dim + run.value_dim), run.kv_rank, True), (d, heads * run.value_dim, True)]
-    return [(heads * run.head_dim + 2 * run.kv_heads * run.head_dim, d, True), (d, heads * run.value_dim, True)]
-
-
-def matrices_of_ffn(run, width):
-    """The first projection holds gate and value in one matrix if there is a gate (ffn_matrices = 3)."""
-    return [((run.ffn_matrices - 1) * width, run.d_model, True), (run.d_model, width, True)] if width else []
-
-
-def matrices(run, moe):
-    """Matrices of a layer that are not routed experts."""
-    ffn = matrices_of_ffn(run, run.shared_width) + [(run.experts, run.d_model, False)] if moe else matrices_of_ffn(run, run.d_ffn)
-    return matrices_of_attention(run) + ffn
-
-
-def vocabulary(run):
-    """Megatron pads to a multiple of 128 · tensor_parallel (M megatron/training/tokenizer, make_vocab_size_divisible_by)."""
-    multiple = 128 * run.tensor_parallel if run.stack == "megatron" else 1
-    return -(-run.vocabulary // multiple) * multiple
-
-
-def layer_parameters(run, moe):
-    """Dense parameters of a layer on one GPU, and its routed experts' there. """
-    t = run.tensor_parallel
-    dense = sum(out * into / (t if split else 1) for out, into, split in matrices(run, moe))
-    norms = 2 * run.d_model + (run.q_rank + run.kv_rank if run.attention == "mla" else 0)
-    if run.biases == "yes":
-        norms *= 2  # LayerNorm
-        dense += sum(out / (t if out != run.d_model else 1) for out, _, _ in matrices(run, moe))
-    experts = run.experts // run.expert_parallel * run.ffn_matrices * run.d_model * run.d_expert if moe else 0
-    return dense + norms, experts / run.expert_tensor_parallel
-
-
-def layers_of_stage(run, stage):
-    """(dense layers, layers with experts) of a pipeline stage; dense layers come first."""
-    each = int(run.layers // run.pipeline_parallel)
-    first = [layer < run.dense_layers for layer in range(stage * each, (stage + 1) * each)]
-    return sum(first), each - sum(first)
-
-
-def tables_of_stage(run, stage):
-    """Elements of embedding tables: the first stage has the embedding and the last one the unembedding; a tied table is on both (N)."""
-    first, last = stage == 0, stage == run.pipeline_parallel - 1
-    table = vocabulary(run) * run.d_model / run.tensor_parallel
-    tables = table * (first + last - (first and last and run.tied == "yes"))
-    return tables + (run.sequence * run.d_model if first and run.learned_positions == "yes" else 0)
-
-
-def stage_parameters(run, stage):
-    dense, moe = layers_of_stage(run, stage)
-    plain, with_experts = layer_parameters(run, False), layer_parameters(run, True)
-    norm = run.d_model if stage == run.pipeline_parallel - 1 else 0
-    return dense * plain[0] + moe * with_experts[0] + tables_of_stage(run, stage) + norm, moe * with_experts[1]
-
-
-# --- weights, gradients, optimiser state (R) ----------------------------------------------------------------------------------------------------
-
-def degrees(run):
-    """GPUs among which the dense state and the experts' state are divided.
-
-    Expert parallelism lies inside data parallelism: the experts are divided among e of the GPUs that share the dense state, so that both
-    together are the same GPUs (M megatron/core/parallel_state.py, expert_data_parallel_size; T infra/parallelize.py; D moe/utils.py). Context
-    parallelism counts as data parallelism for the state (M distributed optimizer with context parallelism; T mesh dp_shard_cp).
-    """
-    dense = run.gpus // (run.tensor_parallel * run.pipeline_parallel)
-    expert = run.gpus // (run.pipeline_parallel * run.expert_parallel * run.expert_tensor_parallel)
-    return dense, expert
-
-
-def state(run, stage):
-    """Weights, gradients, master weights and moments; gradients are 0 where the framework frees them between steps (T zero_grad)."""
-    total = {"weights": 0.0, "gradients": 0.0, "optimizer": 0.0}
-    for parameters, degree in zip(stage_parameters(run, stage), degrees(run)):
-        total["weights"] += run.weight_bytes * parameters / (degree if run.zero_stage >= 3 else 1)
-        total["gradients"] += run.gradient_bytes * parameters / (degree if run.zero_stage >= 2 else 1)
-        total["optimizer"] += (run.master_bytes + run.moment_bytes) * parameters / (degree if run.zero_stage >= 1 else 1)
-    return total
-
+from torchtitan_memory import torchtitan
+from training_state import (GIB, HALF, SINGLE, chunks_in_flight, layers_of_stage, matrices, matrices_of_ffn, read, stage_parameters, state,
+                            tokens, vocabulary, workspaces)
 
 # --- activations of Megatron-LM (K, with what TransformerEngine keeps) ------------------------------------------------------------------------------
-
-def tokens(run):
-    return run.micro_batch * run.sequence / run.context_parallel
-
 
 def attention_elements(run):
     """Elements a token keeps inside attention, of all tensor-parallel GPUs: queries, keys, values, output. Flash attention keeps no scores."""
@@ -168,16 +63,6 @@ def layer_backward(run, moe):
     return HALF * tokens(run) * ((run.ffn_matrices - 1) * width / run.tensor_parallel + rows + run.d_model / s)
 
 
-def chunks_in_flight(run, stage):
-    """Micro-batches (of all layers of a stage) whose activations exist at once, in layers of a stage / virtual_stages (N fig. 4; M schedules.py)."""
-    p, v, n = run.pipeline_parallel, run.virtual_stages, run.micro_batches
-    if p == 1:
-        return 1.0
-    if v == 1:
-        return float(min(p - stage, n))
-    return min(2 * (p - stage - 1) + (v - 1) * p + 1, n * v) / v
-
-
 def layer_inputs(run, stage):
     """What full recomputation keeps: the input of each layer (K section 5)."""
     s = run.tensor_parallel if run.sequence_parallel == "yes" else 1
@@ -200,15 +85,6 @@ def distinct_matrices(run, stage):
     if stage == run.pipeline_parallel - 1:
         shapes.add((vocabulary(run), run.d_model, vocabulary(run) * run.d_model / run.tensor_parallel))
     return sum(elements for _, _, elements in shapes)
-
-
-def workspaces(run):
-    """cuBLAS: 32 MiB for each thread with a handle on Hopper and later, 8.1 MiB before (P aten/src/ATen/cuda/CublasHandlePool.cpp); the forward and
-    the backward pass have a thread each. TransformerEngine: 32 MiB or 4 MiB (pytorch/module/base.py), four more for grouped products."""
-    large = not run.gpu.startswith("A")
-    torch = 2 * (32 if large else 8.125)
-    engine = (32 if large else 4) * (5 if run.grouped_experts == "yes" else 1) if run.stack == "megatron" else 0
-    return MIB * (torch + engine)
 
 
 def loss(run):
@@ -249,70 +125,6 @@ def megatron(run, stage):
         terms["activations"] = chunks_in_flight(run, stage) * sum(count * kept.get(kind, 0) for kind, count in zip((False, True), layers_of_stage(run, stage)))
         moments = list(backward.values())
     terms["at_the_peak"] = max(moments + ([loss(run)] if last else []))
-    return terms
-
-
-# --- torchtitan: FSDP2 in PyTorch -----------------------------------------------------------------------------------------------------------------
-
-def torchtitan_layer(run, moe, whole):
-    """Bytes of a token in one layer: those that the checkpointing keeps, or (`whole`) all that the recomputed layer holds for its backward pass."""
-    d, q, out = run.d_model, run.heads * (run.head_dim + run.rope_dim), run.heads * run.value_dim
-    t, s = run.tensor_parallel, run.tensor_parallel if run.sequence_parallel == "yes" else 1
-    if run.checkpointing == "full" and not whole:
-        return HALF * d / s
-    values = out if run.attention == "mla" else run.kv_heads * run.value_dim
-    if run.checkpointing == "selective_op" and not whole:
-        # Outputs of attention and of every second product: queries, values, gate, down projection (T parallelize_llama.py, _save_list). Grouped
-        # products are not in the list.
-        return HALF * 2 * d / s + (HALF * (q + out + values + (run.shared_width if moe else run.d_ffn)) + SINGLE * run.heads) / t
-    # Both norms keep their bf16 input (P rms_norm), and the products their outputs. Attention keeps queries, keys and values of all heads, its output, and
-    # the copy of it that the projection reads. With latents, keys are put together from the expanded latents, which stay because the values are part of them.
-    # Gate, its activation, value, product. With tensor parallelism, inputs that were gathered along the sequence are kept so.
-    expanded = run.heads * (run.head_dim + run.value_dim) if run.attention == "mla" else out
-    latents = 2 * run.q_rank + 2 * run.kv_rank + run.rope_dim if run.attention == "mla" else 0
-    split = HALF * (2 * q + expanded + 2 * out) + SINGLE * run.heads
-    if moe:
-        # The rows of a token's experts: the input of the first products in bf16, and, where the router's weight is multiplied, fp32 (moe.py, MoE.forward).
-        split += HALF * 4 * (run.active_experts * run.d_expert + run.shared_width) + (HALF + SINGLE) * run.active_experts * d + SINGLE * run.experts
-    else:
-        split += HALF * 4 * run.d_ffn
-    return HALF * 4 * d / s + split / t + (HALF * 2 * d if s > 1 else 0) + HALF * latents
-
-
-def torchtitan(run, stage):
-    """Allocated at the fullest moment, and for a reserved peak what PyTorch's allocator keeps in addition: memory freed on one stream is not
-    given to another (P c10/cuda/CUDACachingAllocator.cpp), so that the peaks of FSDP2's streams add up (P distributed/fsdp/_fully_shard)."""
-    n, t = tokens(run), run.tensor_parallel
-    s = t if run.sequence_parallel == "yes" else 1
-    dense_degree, _ = degrees(run)
-    dense, moe = layers_of_stage(run, stage)
-    plain, experts = layer_parameters(run, False), layer_parameters(run, True)
-    layer = max(plain[0] if dense else 0, sum(experts) if moe else 0)
-    table = vocabulary(run) * run.d_model / t
-    every = state(run, stage)
-    terms = {"weights": every["weights"], "optimizer": every["optimizer"], "workspaces": workspaces(run)}
-    # bf16 copies of the tables in the root's group, and of the last layer, which is not sharded again after the forward pass.
-    terms["gathered"] = HALF * (run.gathered_tables * table + layer)
-    terms["activations"] = n * sum(count * torchtitan_layer(run, kind, False) for kind, count in ((False, dense), (True, moe)))
-    logits = n * vocabulary(run) / t
-    # The unembedding's input is gathered along the sequence and kept so, as in each layer (T apply_tp, ColwiseParallel of Shard(1)).
-    norm = n * run.d_model * ((SINGLE + 3 * HALF) / s + (HALF if s > 1 else 0))
-    # Whole fp32 logits: softmax, its gradient, and the gradient of the logits; with tensor parallelism an exponential in addition
-    # (P distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward). Compiled: bf16 logits and their gradient.
-    at_loss = ((3 + (t > 1)) * SINGLE if run.logits == "fp32_whole" else 2 * HALF) * logits + norm
-    # First layer of the backward pass: recomputed, its gathered successor, bf16 gradients of it and of a table, fp32 input of the reduction.
-    # With experts, the gradient of their rows where the router's weight is multiplied: bf16, its fp32 copy, and the product.
-    recomputed = 0 if run.checkpointing == "none" else torchtitan_layer(run, bool(moe), True)
-    rows = (HALF + 2 * SINGLE) * run.active_experts * run.d_model / t if moe else 0
-    at_layer = n * (recomputed + rows) + HALF * (layer + layer + table) + SINGLE * layer
-    # Last: all gradients, and the tables' in bf16 and in fp32 for the reduction.
-    at_end = every["gradients"] + (HALF + SINGLE) * 2 * table - terms["activations"]
-    terms["at_the_peak"] = max(at_loss, at_layer, at_end)
-    if run.metric == "reserved_peak":
-        terms["stream_of_gathers"] = HALF * max(run.gathered_tables * table, 2 * layer) * (0.5 if run.matrix_dtype == "fp8" and layer > table else 1)
-        terms["stream_of_reductions"] = every["gradients"]
-        if run.logits == "fp32_whole":
-            terms["logits_block"] = HALF * logits  # the bf16 logits' block is too small for what follows and stays free
     return terms
 
 
