@@ -67,13 +67,9 @@ double in_flight(const SiteModel& model, const SiteLoad& load, double micro_batc
 double weight_bytes(const SiteModel& model);
 double master_weight_bytes(const SiteModel& model);
 
-/// Whether a stage's gathered weights and 32-bit gradients stay from its first micro-batch to its last, as in
-/// torchtitan's pipelines: gathering and reducing them for each micro-batch would take too long
-/// (T parallelize_llama.py, apply_fsdp; P distributed/pipelining/stage.py, backward_maybe_with_nosync).
-bool keeps_stage_whole(const SiteModel& model, const SiteLoad& load);
-/// Those gradients at the fullest moment, when the first micro-batches come back. If each passes once
-/// (P distributed/pipelining/schedules.py), the gradients of a stage's last chunk of layers are reduced
-/// before those of another exist.
+/// The 32-bit gradients of a stage that is kept whole, at the fullest moment, when the first micro-batches
+/// come back. If each passes once (P distributed/pipelining/schedules.py), the gradients of a stage's last
+/// chunk of layers are reduced before those of another exist.
 double whole_gradient_bytes(const SiteModel& model, const SiteLoad& load, double micro_batches,
                             double parameters);
 

@@ -83,11 +83,6 @@ double outputs_of_stage(const SiteModel& model, const StageLayers& here, double 
 
 }  // namespace
 
-bool keeps_stage_whole(const SiteModel& model, const SiteLoad& load) {
-  const bool pipeline = model.gpus.pipeline_parallel > 1 || model.pipeline_micro_batches > 0;
-  return pipeline && model.gpus.zero_stage == 3 && sharded_degrees(model, load).dense > 1;
-}
-
 double whole_gradient_bytes(const SiteModel& model, const SiteLoad& load, double micro_batches,
                             double parameters) {
   const double stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;

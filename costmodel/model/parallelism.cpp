@@ -23,6 +23,12 @@ ShardedDegrees sharded_degrees(const SiteModel& model, const SiteLoad& load) {
   return {dense, std::max(1.0, dense * tensor / gpus.experts_divided())};
 }
 
+bool keeps_stage_whole(const SiteModel& model, const SiteLoad& load) {
+  const bool pipeline = model.gpus.pipeline_parallel > 1 || model.pipeline_micro_batches > 0;
+  return pipeline && model.gpus.stack == Stack::torchtitan && model.gpus.zero_stage == 3 &&
+         sharded_degrees(model, load).dense > 1;
+}
+
 namespace {
 
 // Bytes that a GPU sends to reduce the gradients of one byte of parameters, which `copies` GPUs have.
@@ -49,16 +55,20 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
       (gathered_share(sharded.dense) * held.dense + gathered_share(sharded.experts) * held.experts);
   const double token_s = s_per_byte * 2.0 * model.sequence_length * rank_sequences / context;
   const double activations_s = token_s * model.d_model;
+  const double sequence = gpus.sequence_divided();
   const double passes =
       4.0 + (gpus.activation_checkpointing ? 2.0 / static_cast<double>(gpus.checkpoint_every) : 0.0);
 
   IntraSiteSeconds seconds;
   const double copies_of_experts = load.gpus / (gpus.experts_divided() * stages);
-  seconds.gradients = s_per_byte * 2.0 *
+  const bool whole_stage = keeps_stage_whole(model, load);
+  const bool once = gpus.zero_stage < 2 || sharded.dense == 1 || model.reduces_once || whole_stage;
+  const double reductions = once ? 1.0 : micro_batches;
+  seconds.gradients = reductions * s_per_byte * 2.0 *
                       (gradient_traffic(sharded.dense, load.gpus / (tensor * stages)) * held.dense +
                        gradient_traffic(sharded.experts, copies_of_experts) * held.experts);
   if (gpus.zero_stage == 3) {
-    seconds.weight_gathers = 2.0 * micro_batches * gathered_s;
+    seconds.weight_gathers = (whole_stage ? 1.0 : 2.0 * micro_batches) * gathered_s;
   } else {
     seconds.updated_weights = gathered_s;
   }
@@ -67,12 +77,14 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
                                ? (passes / 2.0 + 1.0) * (context - 1) * model.key_value_elements
                                : passes / 2.0 * (context - 1) / context * model.attention_elements;
   seconds.context = model.layers / stages * exchanged / tensor * token_s;
-  seconds.expert =
-      passes * model.moe_layers / stages * (expert - 1) / expert * load.executed_experts * activations_s;
-  seconds.stages = (stages > 1 ? 2.0 : 0.0) * activations_s;
-  seconds.bubble = (stages - 1) / (micro_batches * gpus.virtual_stages) *
-                   (computation_s + seconds.weight_gathers + seconds.tensor + seconds.context +
-                    seconds.expert + seconds.stages);
+  const double gathers = expert > 1 && sequence > 1 ? gpus.experts_tensor() - 1.0 : 0.0;
+  seconds.expert = passes * model.moe_layers / stages * ((expert - 1) / expert + gathers) / sequence *
+                   load.executed_experts * activations_s;
+  seconds.stages = (stages > 1 ? 2.0 : 0.0) * activations_s / sequence;
+  const double repeated_gathers = whole_stage ? 0.0 : seconds.weight_gathers;
+  seconds.bubble =
+      (stages - 1) / (micro_batches * gpus.virtual_stages) *
+      (computation_s + repeated_gathers + seconds.tensor + seconds.context + seconds.expert + seconds.stages);
   return seconds;
 }
 

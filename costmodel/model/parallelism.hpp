@@ -67,6 +67,12 @@ struct ShardedDegrees {
 };
 ShardedDegrees sharded_degrees(const SiteModel& model, const SiteLoad& load);
 
+/// Whether a stage's gathered weights and 32-bit gradients stay from its first micro-batch to its last, as in
+/// torchtitan's pipelines: gathering and reducing them for each micro-batch would take too long (torchtitan
+/// at 9dec370, parallelize_llama.py, apply_fsdp; PyTorch 2, distributed/pipelining/stage.py,
+/// backward_maybe_with_nosync).
+bool keeps_stage_whole(const SiteModel& model, const SiteLoad& load);
+
 /// Bytes that each GPU sends to reduce one byte of gradients: first to z shards, then each shard among r
 /// replicas. The result is (z−1)/z + 2(r−1)/(r·z).
 inline double gradient_factor(double sharded, double replicas) {
@@ -77,18 +83,23 @@ inline double gradient_factor(double sharded, double replicas) {
 /// and p; t_e GPUs divide an expert. Z_d and Z_e are the sharded degrees of dense parameters and of experts.
 /// R_d = N/(t·p) GPUs have the same dense parameters, and R_e = N/(e·t_e·p) the same experts. D and X are the
 /// dense and expert parameters of a GPU. T is the number of tokens of a GPU in a step, in m micro-batches.
-/// The model has L layers, of which L_moe have experts, k experts per token, and the width d (d_model). The
-/// queries, keys, values and outputs of all heads have the widths Q, K, V and O. b is the fabric bandwidth of
-/// one GPU in bytes/s. An element has 2 B.
-///   gradients        2·[f(Z_d, R_d/Z_d)·D + f(Z_e, R_e/Z_e)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
+/// The gradients are reduced n times: m with ZeRO 2 and 3, once with less, with full_shard_no_sync and where
+/// a stage is kept whole. q is t with sequence parallelism and 1 without. The model has L layers, of which
+/// L_moe have experts, k experts per token, and the width d (d_model). The queries, keys, values and outputs
+/// of all heads have the widths Q, K, V and O. b is the fabric bandwidth of one GPU in bytes/s. An element
+/// has 2 B.
+///   gradients        n·2·[f(Z_d, R_d/Z_d)·D + f(Z_e, R_e/Z_e)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
 ///   updated weights  2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b                              ZeRO 1 and 2
-///   weight gathers   m · 2 · 2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b, once forward and once backward   ZeRO 3
+///   weight gathers   m · 2 · 2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b, once forward and once backward   ZeRO 3;
+///                    once in a step where a stage is kept whole
 ///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b
 ///   context          L/p · 3 · (c−1)·2·T·(K + V)/t/b: the keys and values of the other GPUs, again in the
 ///                    backward pass, and their gradients (Liu et al. 2023, arXiv 2310.01889); all-to-all:
 ///                    L/p · 2 · (c−1)/c·2·T·(Q + K + V + O)/t/b (Jacobs et al. 2023, arXiv 2309.14509)
-///   expert           4·L_moe/p all-to-alls a micro-batch: 4·L_moe/p · (e−1)/e · 2·T·k·d/b
-///   stages           2 · 2·T·d/b if p > 1
+///   expert           4·L_moe/p all-to-alls a micro-batch of the GPU's part of the sequences, and as many
+///                    gathers among the GPUs that divide an expert (Megatron-LM, moe/token_dispatcher.py):
+///                    4·L_moe/p · [(e−1)/e + (t_e−1)]/q · 2·T·k·d/b, the gathers if e and q > 1
+///   stages           2 · 2·T·d/q/b if p > 1
 ///   bubble           (p−1)/(m·v) of the computation and of all that repeats with the micro-batches, v
 ///                    virtual stages (Narayanan et al. 2021, section 2.2.2)
 /// Activation recomputation repeats the forward half of `tensor`, `context` and `expert`.

@@ -142,6 +142,7 @@ SiteModel site_model(const Scenario& scenario) {
   model.outer_state_of_embedding = !scenario.strategy.method->own_embedding;
   if (scenario.strategy.method->residency == Residency::sharded_gathered) {
     model.shards_all_gpus = true;
+    model.reduces_once = scenario.strategy.sharding == Sharding::full_shard_no_sync;
     model.gpus.zero_stage = scenario.strategy.sharding == Sharding::shard_grad_op ? 2 : 3;
   }
   if (scenario.strategy.method->residency == Residency::sharded) {

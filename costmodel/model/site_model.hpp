@@ -29,6 +29,7 @@ struct SiteModel {
   double encoded_differences = 1, encoded_parameters = 0;  // see Method
   /// All data-parallel GPUs of a site shard the model (fsdp), whatever gpus.sharded says.
   bool shards_all_gpus = false;
+  bool reduces_once = false;  // sums the gradients of all micro-batches unsharded (full_shard_no_sync)
   /// Micro-batches of a step if each site is a pipeline stage, and 0 otherwise.
   double pipeline_micro_batches = 0;
   bool one_forward_one_backward = false;  // 1F1B instead of GPipe

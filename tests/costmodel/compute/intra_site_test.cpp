@@ -94,7 +94,43 @@ TEST_CASE(
   scenario.gpus.zero_stage = 3;
   const ComputeTimes three = compute_times(scenario, 64);  // 8 sequences per GPU: 4 micro-batches of 2
   CHECK(three.intra_site.weight_gathers == doctest::Approx(4 * 2 * gathered).epsilon(1e-14));
+  CHECK(three.intra_site.gradients == doctest::Approx(4 * reduced).epsilon(1e-14));  // once a micro-batch
   CHECK(three.optimizer_s == 0);
+}
+
+TEST_CASE(
+    "a pipeline of torchtitan gathers the weights of a stage and reduces its gradients once in a step") {
+  SiteGpus gpus{8};
+  gpus.sharded = 4;
+  gpus.pipeline_parallel = 2;
+  gpus.stack = Stack::torchtitan;
+  const Scenario scenario = on_gpus(gpus);
+  const ComputeTimes times = compute_times(scenario, 64);  // 16 sequences a replica: 8 micro-batches of 2
+  const StageParameters held =
+      stage_parameters(site_model(scenario), SiteLoad{8, dense(scenario), sparse(scenario), 2, 64}, 0);
+  const double crossed = 2 * (3 / 4.0) * (held.dense + held.experts) / kFabric;
+  CHECK(times.intra_site.weight_gathers == doctest::Approx(crossed).epsilon(1e-14));
+  CHECK(times.intra_site.gradients == doctest::Approx(crossed).epsilon(1e-14));
+}
+
+TEST_CASE("sequence parallelism divides what goes to experts and to the next stage") {
+  SiteGpus gpus{8};
+  gpus.tensor_parallel = 4;
+  gpus.pipeline_parallel = 2;
+  gpus.sequence_parallel = false;
+  const double whole = compute_times(on_gpus(gpus), 32).intra_site.stages;
+  gpus.sequence_parallel = true;
+  CHECK(compute_times(on_gpus(gpus), 32).intra_site.stages == doctest::Approx(whole / 4).epsilon(1e-14));
+  gpus.pipeline_parallel = 1;
+  gpus.expert_parallel = 2;
+  gpus.expert_tensor_parallel = 1;
+  const double divided = compute_times(on_gpus(gpus), 32).intra_site.expert;
+  gpus.sequence_parallel = false;
+  CHECK(compute_times(on_gpus(gpus), 32).intra_site.expert == doctest::Approx(4 * divided).epsilon(1e-14));
+  // Two GPUs that divide an expert gather the rows that either has got: (1/2 + 1) instead of 1/2.
+  gpus.sequence_parallel = true;
+  gpus.expert_tensor_parallel = 2;
+  CHECK(compute_times(on_gpus(gpus), 32).intra_site.expert == doctest::Approx(3 * divided).epsilon(1e-14));
 }
 
 TEST_CASE("tensor parallel: 4 all-reduces per layer of all tokens of the replica, 6 with recomputation") {
