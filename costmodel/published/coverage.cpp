@@ -23,6 +23,7 @@ constexpr Range kLevelParameters = {3.4e7, 1e10}, kContrastParameters = {2e7, 3e
 // Tokens of an active parameter: from 2502.12996 (100M) to 2509.10439 (150M), and to 2311.08105 (150M).
 constexpr Range kLevelTokens = {15, 340}, kContrastTokens = {15, 1900};
 constexpr double kLargestOfEight = 2.4e9;
+constexpr double kSurfaceTokens = 20, kFarFromSurface = 3 * kSurfaceTokens;  // of an active parameter
 
 std::string g(double value) {
   char text[32];
@@ -95,6 +96,10 @@ std::vector<std::string> PublishedLosses::notes(const LossSetting& s) {
     notes.emplace_back(
         "8 replicas were measured up to 2.4e+09 active parameters; what they cost more than 4 "
         "there is kept");
+  if (const double each = s.tokens / s.parameters; each > kFarFromSurface)
+    notes.push_back(std::to_string(std::lround(each)) +
+                    " tokens per active parameter, where the surface has " + g(kSurfaceTokens) +
+                    "; the loss is kept, and what it costs in tokens is much less certain");
   if (s.local_steps < kLeastSteps) notes.emplace_back("the level of K = 20 is kept below it");
   return notes;
 }

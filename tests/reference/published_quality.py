@@ -349,6 +349,8 @@ class Model:
             (s.architecture == "mixture", "the rows are of dense models, taken at equal active parameters"),
             (s.parameters > LEVEL_PARAMETERS[1] * TOLERANCE, "the surface of 1e+10 active parameters is kept above this size"),
             (s.replicas > 4 and s.parameters > 2.4e9, "8 replicas were measured up to 2.4e+09 active parameters; what they cost more than 4 there is kept"),
+            (s.tokens / s.parameters > 60, f"{int(s.tokens / s.parameters + 0.5)} tokens per active parameter, where the surface has 20; the loss is kept, and what it costs "
+                                           "in tokens is much less certain"),
             (s.local_steps < LEAST_STEPS, f"the level of K = {LEAST_STEPS} is kept below it"),
         ]
         return tuple(sentence for holds, sentence in cases if holds)
