@@ -44,6 +44,10 @@ SiteStep site_step(const Scenario& site, const SiteCounts& counts) {
 StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const SiteLoad& load,
                          IntraSiteSeconds* inside) {
   StepSeconds seconds{};
+  // An MFU is that of the whole site, and a log that of its GPUs together, however they divide the batch.
+  const double of_gpu = step.adds_communication
+                            ? replica_sequences(model, load) / model.gpus.gpus_per_replica()
+                            : load.sequences / load.gpus;
   switch (step.from) {
     case SiteStep::From::given:
       seconds.gradients_s = step.given_s;
@@ -51,7 +55,7 @@ StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const Sit
       break;
     case SiteStep::From::assumed: {
       seconds.gradients_s = assumed_gradients_s(
-          step.counted_per_model_flops() * step.flops_per_token, load.sequences * model.sequence_length,
+          step.counted_per_model_flops() * step.flops_per_token, of_gpu * load.gpus * model.sequence_length,
           step.device.share_of_peak(), step.device.peak_flops, load.gpus);
       seconds.forward_s = forward_share(step.repeated) * seconds.gradients_s;
       break;
@@ -59,7 +63,7 @@ StepSeconds step_seconds(const SiteStep& step, const SiteModel& model, const Sit
     case SiteStep::From::profiled: {
       const StepSample& timed = step.profiled.micro_batch;
       const auto gradients_s = [&](double accumulation_s) {
-        return profiled_gradients_s(load.sequences / load.gpus, step.profiled.sequences,
+        return profiled_gradients_s(of_gpu, step.profiled.sequences,
                                     profiled_micro_batch_s(timed.forward_s, timed.backward_s, step.repeated),
                                     accumulation_s);
       };

@@ -12,6 +12,9 @@ StageLayers layers_of_stage(const SiteModel& model, const SiteLoad& load, int st
   StageLayers layers;
   layers.moe = model.stack_shape.moe_layers_in(index * each, (index + 1) * each);
   layers.dense = each - layers.moe;
+  const double most = uneven_stages(model, load);
+  layers.moe *= most;
+  layers.dense *= most;
   layers.first = index == 0;
   layers.last = index + 1 == stages;
   return layers;
@@ -56,8 +59,7 @@ StageParameters parameters_in_memory(const SiteModel& model, const SiteLoad& loa
 
 double micro_batches_of_step(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences) {
   if (model.pipeline_micro_batches > 0) return model.pipeline_micro_batches;
-  const double of_gpu = load.sequences * model.gpus.gpus_per_replica() / load.gpus;
-  return micro_batch_sequences > 0 ? of_gpu / micro_batch_sequences : 0;
+  return micro_batch_sequences > 0 ? replica_sequences(model, load) / micro_batch_sequences : 0;
 }
 
 double in_flight(const SiteModel& model, const SiteLoad& load, double micro_batch_sequences, int stage) {

@@ -110,7 +110,8 @@ double activation_bytes(const SiteModel& model, const SiteLoad& load, double mic
                        (model.moe_layers > 0 ? 1.0 : 0.0) * moe_layer);
   }
   const double stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
-  const double bytes = tokens * (micro_batches_in_flight(model, load, stage) / stages * kept + working) +
+  const double of_stage = uneven_stages(model, load) / stages;
+  const double bytes = tokens * (micro_batches_in_flight(model, load, stage) * of_stage * kept + working) +
                        in_last_stage(model, load, stage) *
                            (tokens * model.outer_norm_bytes_per_token +
                             tokens * model.logit_bytes_per_token / logit_chunks(model, tokens));

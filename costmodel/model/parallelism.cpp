@@ -8,8 +8,10 @@ namespace fomoe::costmodel {
 StageParameters stage_parameters(const SiteModel& model, const SiteLoad& load, int stage) {
   const double tensor = model.gpus.tensor_parallel;
   const double stages = static_cast<double>(model.gpus.pipeline_parallel) * load.site_stages;
-  return {((load.dense - model.embedding_elements) / stages + stage_tables(model, load, stage)) / tensor,
-          load.experts / (stages * model.gpus.experts_divided())};
+  const double most = uneven_stages(model, load);
+  return {
+      (most * (load.dense - model.embedding_elements) / stages + stage_tables(model, load, stage)) / tensor,
+      most * load.experts / (stages * model.gpus.experts_divided())};
 }
 
 ShardedDegrees sharded_degrees(const SiteModel& model, const SiteLoad& load) {
@@ -44,11 +46,12 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
                context = gpus.context_parallel;
   const ShardedDegrees sharded = sharded_degrees(model, load);
   const double s_per_byte = gpus.intra_site_bytes_per_s > 0 ? 1 / gpus.intra_site_bytes_per_s : 0;
-  const double rank_sequences = load.sequences * gpus.gpus_per_replica() / load.gpus;
+  const double rank_sequences = replica_sequences(model, load);
   // fsdp without a micro-batch has one per step, as its plan says.
   const bool one = model.shards_all_gpus && model.micro_batch_sequences == 0;
-  const double micro_batches =
+  const double of_sequences =
       one ? 1.0 : std::max(1.0, rank_sequences / std::max(model.micro_batch_sequences, 1.0));
+  const double micro_batches = model.pipeline_micro_batches > 0 ? model.pipeline_micro_batches : of_sequences;
   const StageParameters held = stage_parameters(model, load, 0);
   const double gathered_s =
       s_per_byte * 2.0 *
@@ -64,7 +67,7 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
   const bool whole_stage = keeps_stage_whole(model, load);
   const bool once = gpus.zero_stage < 2 || sharded.dense == 1 || model.reduces_once || whole_stage;
   const double reductions = once ? 1.0 : micro_batches;
-  seconds.gradients = reductions * s_per_byte * 2.0 *
+  seconds.gradients = reductions * s_per_byte * model.gradient_bytes *
                       (gradient_traffic(sharded.dense, load.gpus / (tensor * stages)) * held.dense +
                        gradient_traffic(sharded.experts, copies_of_experts) * held.experts);
   if (gpus.zero_stage == 3) {
@@ -72,7 +75,10 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
   } else {
     seconds.updated_weights = gathered_s;
   }
-  seconds.tensor = passes * model.layers / stages * 2 * (tensor - 1) / tensor * activations_s;
+  // A block of experts that are divided along the sequence has no all-reduce but that of its shared experts.
+  const bool moves_tokens = expert > 1 && sequence > 1 && model.stack_shape.moe.width == 0;
+  const double with_all_reduces = model.layers - (moves_tokens ? model.moe_layers / 2 : 0);
+  seconds.tensor = passes * with_all_reduces / stages * 2 * (tensor - 1) / tensor * activations_s;
   const double exchanged = gpus.context_exchange == ContextExchange::ring
                                ? (passes / 2.0 + 1.0) * (context - 1) * model.key_value_elements
                                : passes / 2.0 * (context - 1) / context * model.attention_elements;
@@ -80,11 +86,12 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
   const double gathers = expert > 1 && sequence > 1 ? gpus.experts_tensor() - 1.0 : 0.0;
   seconds.expert = passes * model.moe_layers / stages * ((expert - 1) / expert + gathers) / sequence *
                    load.executed_experts * activations_s;
-  seconds.stages = (stages > 1 ? 2.0 : 0.0) * activations_s / sequence;
+  seconds.stages = (stages > 1 ? 2.0 * gpus.virtual_stages : 0.0) * activations_s / sequence;
   const double repeated_gathers = whole_stage ? 0.0 : seconds.weight_gathers;
+  const double repeated_s =
+      computation_s + repeated_gathers + seconds.tensor + seconds.context + seconds.expert + seconds.stages;
   seconds.bubble =
-      (stages - 1) / (micro_batches * gpus.virtual_stages) *
-      (computation_s + repeated_gathers + seconds.tensor + seconds.context + seconds.expert + seconds.stages);
+      ((stages - 1) / (micro_batches * gpus.virtual_stages) + uneven_stages(model, load) - 1) * repeated_s;
   return seconds;
 }
 

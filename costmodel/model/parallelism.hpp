@@ -1,11 +1,27 @@
 // Parallelism inside a site: how its GPUs share the model, and the communication time that this costs.
 #pragma once
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "costmodel/model/site_model.hpp"
 
 namespace fomoe::costmodel {
+
+/// Sequences of the replica that has most of them. A sequence is not divided among replicas, so a site with
+/// fewer sequences than replicas, or with a remainder, takes as long as its fullest replica.
+inline double replica_sequences(const SiteModel& model, const SiteLoad& load) {
+  constexpr double kRounding = 1e-9;
+  return std::ceil(load.sequences * model.gpus.gpus_per_replica() / load.gpus - kRounding);
+}
+
+/// Layers of the stage that has most of them ÷ their mean: ⌈L/p⌉·p/L. 1 if the sites are stages too, for
+/// which layers are divided exactly.
+inline double uneven_stages(const SiteModel& model, const SiteLoad& load) {
+  const double stages = model.gpus.pipeline_parallel;
+  if (stages == 1 || load.site_stages > 1 || model.layers == 0) return 1;
+  return std::ceil(model.layers / stages) * stages / model.layers;
+}
 
 /// Parameters on one GPU of a pipeline stage, before ZeRO sharding.
 struct StageParameters {
@@ -26,9 +42,9 @@ inline double stage_tables(const SiteModel& model, const SiteLoad& load, int sta
   return both * model.embedding_elements + (first + last - 2.0 * both) * model.table_elements;
 }
 
-/// Layers are divided evenly among all pipeline stages (p in each site, and M times p if each of M sites is a
-/// stage of a pipeline across sites), matrices among t tensor-parallel GPUs, and experts among e
-/// expert-parallel GPUs and their matrices among t_e.
+/// Each stage is taken to have as many layers as the fullest one. Layers are divided among all pipeline
+/// stages (p in each site, and M times p if each of M sites is a stage of a pipeline across sites), matrices
+/// among t tensor-parallel GPUs, and experts among e expert-parallel GPUs and their matrices among t_e.
 StageParameters stage_parameters(const SiteModel& model, const SiteLoad& load, int stage);
 
 /// Largest number of parameters that ZeRO 3 gathers at once: the mean dense part of a layer with its experts,
@@ -86,22 +102,25 @@ inline double gradient_factor(double sharded, double replicas) {
 /// The gradients are reduced n times: m with ZeRO 2 and 3, once with less, with full_shard_no_sync and where
 /// a stage is kept whole. q is t with sequence parallelism and 1 without. The model has L layers, of which
 /// L_moe have experts, k experts per token, and the width d (d_model). The queries, keys, values and outputs
-/// of all heads have the widths Q, K, V and O. b is the fabric bandwidth of one GPU in bytes/s. An element
-/// has 2 B.
-///   gradients        n·2·[f(Z_d, R_d/Z_d)·D + f(Z_e, R_e/Z_e)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
+/// of all heads have the widths Q, K, V and O. b is the fabric bandwidth of one GPU in bytes/s. A weight or
+/// an activation has 2 B, and a gradient g B: 4, or 2 with DeepSpeed or 16-bit sums.
+///   gradients        n·g·[f(Z_d, R_d/Z_d)·D + f(Z_e, R_e/Z_e)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
 ///   updated weights  2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b                              ZeRO 1 and 2
 ///   weight gathers   m · 2 · 2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b, once forward and once backward   ZeRO 3;
 ///                    once in a step where a stage is kept whole
-///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b
+///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b; half
+///   of them
+///                    in a layer whose experts are divided among GPUs that divide the sequence, unless it
+///                    has shared experts
 ///   context          L/p · 3 · (c−1)·2·T·(K + V)/t/b: the keys and values of the other GPUs, again in the
 ///                    backward pass, and their gradients (Liu et al. 2023, arXiv 2310.01889); all-to-all:
 ///                    L/p · 2 · (c−1)/c·2·T·(Q + K + V + O)/t/b (Jacobs et al. 2023, arXiv 2309.14509)
 ///   expert           4·L_moe/p all-to-alls a micro-batch of the GPU's part of the sequences, and as many
 ///                    gathers among the GPUs that divide an expert (Megatron-LM, moe/token_dispatcher.py):
 ///                    4·L_moe/p · [(e−1)/e + (t_e−1)]/q · 2·T·k·d/b, the gathers if e and q > 1
-///   stages           2 · 2·T·d/q/b if p > 1
-///   bubble           (p−1)/(m·v) of the computation and of all that repeats with the micro-batches, v
-///                    virtual stages (Narayanan et al. 2021, section 2.2.2)
+///   stages           v · 2 · 2·T·d/q/b if p > 1, v virtual stages (Narayanan et al. 2021, section 2.2.2)
+///   bubble           (p−1)/(m·v) of the computation and of all that repeats with the micro-batches (the same
+///                    section), and ⌈L/p⌉·p/L − 1 of it, since the fullest stage sets the pace
 /// Activation recomputation repeats the forward half of `tensor`, `context` and `expert`.
 IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load, double computation_s);
 

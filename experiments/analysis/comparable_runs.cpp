@@ -24,16 +24,29 @@ double distance_of(const scenario::PublishedSteps& row, const costmodel::Scenari
   double distance = std::abs(std::log(*row.active_parameters / active));
   if (row.total_parameters)
     distance += 0.5 * std::abs(std::log(*row.total_parameters / *row.active_parameters * active / total));
+  if (row.sequence_length)
+    distance +=
+        0.5 * std::abs(std::log(*row.sequence_length / static_cast<double>(scenario.model.sequence_length)));
   return distance + (accelerator.empty() || row.accelerator == accelerator ? 0 : 0.5);
 }
 
-/// The catalogue's device with the scenario's peak; empty if there is none.
-std::string device_of(const costmodel::Scenario& scenario) {
+struct Device {
+  std::string name, dtype;
+};
+
+/// The catalogue's device and number format with the scenario's peak; empty if there is none.
+Device device_of(const costmodel::Scenario& scenario) {
   for (const scenario::Accelerator& row : scenario::accelerators()) {
     for (const auto& [dtype, peak] : row.peak_flops)
-      if (std::abs(peak / scenario.peak_flops - 1) < 0.001) return row.name;
+      if (std::abs(peak / scenario.peak_flops - 1) < 0.001) return {row.name, dtype};
   }
-  return "";
+  return {};
+}
+
+/// Shares of the peak differ between number formats; 16-bit formats have one peak.
+bool other_format(const scenario::PublishedSteps& row, const std::string& dtype) {
+  const auto family = [](const std::string& name) { return name == "fp16" ? "bf16" : name; };
+  return !dtype.empty() && family(scenario::number_format(row)) != family(dtype);
 }
 
 }  // namespace
@@ -51,11 +64,12 @@ std::vector<const scenario::PublishedSteps*> by_distance(const costmodel::Scenar
 
 std::optional<ComparableMfu> comparable_mfu(const costmodel::Scenario& scenario) {
   ComparableMfu found;
-  found.device = device_of(scenario);
+  const auto [device, dtype] = device_of(scenario);
+  found.device = device;
   for (const scenario::PublishedSteps* row : by_distance(scenario, found.device)) {
     if (distance_of(*row, scenario, found.device) > kComparable || found.runs == kShown) break;
     const std::optional<double> reached = scenario::mfu_of(*row);
-    if (!reached) continue;
+    if (!reached || other_format(*row, dtype)) continue;
     found.low = found.runs == 0 ? *reached : std::min(found.low, *reached);
     found.high = std::max(found.high, *reached);
     found.ids += (found.ids.empty() ? "" : ", ") + row->id;
@@ -79,7 +93,7 @@ std::string comparable_text(const costmodel::Scenario& scenario) {
 std::string published_table(const costmodel::Scenario* scenario) {
   std::vector<const scenario::PublishedSteps*> rows;
   if (scenario != nullptr) {
-    rows = by_distance(*scenario, device_of(*scenario));
+    rows = by_distance(*scenario, device_of(*scenario).name);
   } else {
     for (const scenario::PublishedSteps& row : scenario::published_steps()) rows.push_back(&row);
   }

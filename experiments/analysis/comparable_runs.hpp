@@ -10,12 +10,15 @@
 namespace fomoe::commands {
 
 /// All published rows in ascending order of their distance to the scenario:
-///   |ln(active parameters)| + ½·|ln(total ÷ active parameters)| + ½ if the device is another one
-/// with the logarithms of ratios. A row that does not state its active parameters comes last.
+///   |ln(active parameters)| + ½·|ln(total ÷ active parameters)| + ½·|ln(sequence length)|
+///   + ½ if the device is another one
+/// with the logarithms of ratios, as far as a row states them. A row that does not state its active
+/// parameters comes last.
 std::vector<const scenario::PublishedSteps*> by_distance(const costmodel::Scenario& scenario,
                                                          const std::string& accelerator);
 
-/// The lowest and highest MFU of the (at most five) closest published runs that are comparable.
+/// The lowest and highest MFU of the (at most five) closest published runs that are comparable: within a
+/// distance of 1.5, and in the scenario's number format, as far as its peak tells it.
 struct ComparableMfu {
   double low = 0, high = 0;
   std::size_t runs = 0;

@@ -78,11 +78,16 @@ std::optional<double> tokens_per_s_per_gpu(const PublishedSteps& row) {
   return *row.global_batch_sequences * *row.sequence_length / (*row.gpus * row.value);
 }
 
+std::string number_format(const PublishedSteps& row) {
+  if (row.dtype.empty()) return "bf16";
+  return row.dtype == "mxfp8" ? "fp8" : row.dtype;
+}
+
 double peak_flops(const PublishedSteps& row) {
   const Accelerator* accelerator = find_accelerator(row.accelerator);
   if (accelerator == nullptr) return 0;
-  const auto found = accelerator->peak_flops.find(row.dtype);
-  return found != accelerator->peak_flops.end() ? found->second : accelerator->peak_flops.at("bf16");
+  const auto found = accelerator->peak_flops.find(number_format(row));
+  return found != accelerator->peak_flops.end() ? found->second : 0;
 }
 
 std::optional<double> mfu_of(const PublishedSteps& row) {

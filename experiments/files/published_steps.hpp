@@ -29,8 +29,11 @@ const PublishedSteps* find_published_steps(const std::string& id);
 /// seconds). Empty if the row does not determine it.
 std::optional<double> tokens_per_s_per_gpu(const PublishedSteps& row);
 
-/// Peak FLOP/s of the row's accelerator in the row's number format, or in bf16 if the format is not stated or
-/// the catalogue has no peak of it; 0 if the accelerator is unknown.
+/// Of the matrix products, as the catalogue of accelerators names it: bf16 if it is not stated, and fp8 for
+/// mxfp8, whose products are as fast.
+std::string number_format(const PublishedSteps& row);
+
+/// Peak FLOP/s of the row's accelerator in the row's number format; 0 if the catalogue has none.
 double peak_flops(const PublishedSteps& row);
 
 /// Model FLOPs utilisation: as the source states it; otherwise stated FLOP/s ÷ peak, or 6 FLOPs per active

@@ -4,6 +4,7 @@ Letters in brackets name the sources that training_memory.py lists.
 """
 
 import csv
+import math
 import pathlib
 from types import SimpleNamespace
 
@@ -64,10 +65,12 @@ def layer_parameters(run, moe):
 
 
 def layers_of_stage(run, stage):
-    """(dense layers, layers with experts) of a pipeline stage; dense layers come first. Where stages are uneven, the mean."""
+    """(dense layers, layers with experts) of a pipeline stage; dense layers come first. Where stages are uneven, each has as many as the
+    fullest one, in the proportion of its place."""
     each = run.layers / run.pipeline_parallel
     first = min(max(run.dense_layers - stage * each, 0), each)
-    return first, each - first
+    most = math.ceil(each) / each
+    return most * first, most * (each - first)
 
 
 def tables_of_stage(run, stage):

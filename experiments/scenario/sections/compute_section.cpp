@@ -70,6 +70,16 @@ bool trained_this_model(const PublishedSteps& row, const costmodel::ModelShape& 
 /// parameter and token, and the scenario's model is assumed to reach the same share of the peak.
 costmodel::AssumedDevice published_device(const costmodel::ModelShape& model, const TableReader& table,
                                           const PublishedSteps& row) {
+  for (const char* key : {"peak_flops", "dtype"})
+    if (table.has(key))
+      table.refuse(key, fmt::format("{} together with profile = \"published:{}\"", key, row.id),
+                   fmt::format("profile without {}, because the run has its own: {} in {}", key,
+                               row.accelerator, number_format(row)));
+  if (table.has("accelerator") && table.text("accelerator") != row.accelerator)
+    table.refuse(
+        "accelerator",
+        fmt::format("\"{}\" together with profile = \"published:{}\"", table.text("accelerator"), row.id),
+        fmt::format("\"{}\", which is the run's, or no accelerator", row.accelerator));
   costmodel::AssumedDevice device;
   device.peak_flops = peak_flops(row);
   const std::optional<double> rate = tokens_per_s_per_gpu(row), mfu = mfu_of(row);

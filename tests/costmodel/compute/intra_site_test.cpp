@@ -60,10 +60,11 @@ double layers_share(const ModelShape& shape) {
 
 }  // namespace
 
-TEST_CASE("data parallel: the batch is divided, and 2(n−1)/n of the gradients cross the site's network") {
+TEST_CASE(
+    "data parallel: the batch is divided, and 2(n−1)/n of the 32-bit gradients cross the site's network") {
   const Scenario scenario = on_gpus({4});
   const ComputeTimes times = compute_times(scenario, 32);
-  const double gradients = 2 * (2 * 3 / 4.0) * (dense(scenario) + sparse(scenario)) / kFabric;
+  const double gradients = 4 * (2 * 3 / 4.0) * (dense(scenario) + sparse(scenario)) / kFabric;
   CHECK(times.gradients_s == doctest::Approx(computation_s(scenario, 32) + gradients).epsilon(1e-14));
   CHECK(times.optimizer_s == 0);
   CHECK(states(times, "gradients inside a site", Origin::computed));
@@ -79,18 +80,19 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "ZeRO 1 sends as much as an all-reduce, half of it after the optimiser; ZeRO 3 gathers per micro-batch") {
+    "ZeRO 1 sends 32-bit gradients once, and 16-bit weights after the optimiser; ZeRO 3 gathers per "
+    "micro-batch") {
   SiteGpus gpus{8};
   gpus.sharded = 4;  // and 2 replicas of the shards
   gpus.zero_stage = 1;
   Scenario scenario = on_gpus(gpus);
   const double n = dense(scenario) + sparse(scenario);
   const ComputeTimes one = compute_times(scenario, 64);
-  const double reduced = 2 * (3 / 4.0 + 2 * (1 / 2.0) / 4) * n / kFabric;
+  const double reduced = 4 * (3 / 4.0 + 2 * (1 / 2.0) / 4) * n / kFabric;
   const double gathered = 2 * (3 / 4.0) * n / kFabric;
   CHECK(one.intra_site.gradients == doctest::Approx(reduced).epsilon(1e-14));
   CHECK(one.optimizer_s == doctest::Approx(gathered).epsilon(1e-14));
-  CHECK(reduced + gathered == doctest::Approx(2 * (2 * 7 / 8.0) * n / kFabric).epsilon(1e-14));
+  CHECK(reduced / 2 + gathered == doctest::Approx(2 * (2 * 7 / 8.0) * n / kFabric).epsilon(1e-14));
   scenario.gpus.zero_stage = 3;
   const ComputeTimes three = compute_times(scenario, 64);  // 8 sequences per GPU: 4 micro-batches of 2
   CHECK(three.intra_site.weight_gathers == doctest::Approx(4 * 2 * gathered).epsilon(1e-14));
@@ -110,7 +112,25 @@ TEST_CASE(
       stage_parameters(site_model(scenario), SiteLoad{8, dense(scenario), sparse(scenario), 2, 64}, 0);
   const double crossed = 2 * (3 / 4.0) * (held.dense + held.experts) / kFabric;
   CHECK(times.intra_site.weight_gathers == doctest::Approx(crossed).epsilon(1e-14));
-  CHECK(times.intra_site.gradients == doctest::Approx(crossed).epsilon(1e-14));
+  CHECK(times.intra_site.gradients == doctest::Approx(2 * crossed).epsilon(1e-14));
+}
+
+TEST_CASE("a sequence is not divided among replicas, and a stage has whole layers") {
+  SiteGpus gpus{8};
+  const Scenario scenario = on_gpus(gpus);
+  const auto computation = [](const Scenario& of, double sequences) {
+    const ComputeTimes times = compute_times(of, sequences);
+    return times.gradients_s - times.intra_site.before_optimizer();
+  };
+  const double one_each = computation(scenario, 8);
+  CHECK(computation(scenario, 1) == doctest::Approx(one_each).epsilon(1e-13));
+  CHECK(computation(scenario, 9) == doctest::Approx(2 * one_each).epsilon(1e-13));
+  Scenario three_layers = scenario;
+  three_layers.model.layers = 3;
+  three_layers.gpus.pipeline_parallel = 2;
+  const ComputeTimes times = compute_times(three_layers, 32);  // 8 sequences a replica: 4 micro-batches of 2
+  const double repeated = times.gradients_s - times.intra_site.gradients - times.intra_site.bubble;
+  CHECK(times.intra_site.bubble == doctest::Approx((1 / 4.0 + 4 / 3.0 - 1) * repeated).epsilon(1e-13));
 }
 
 TEST_CASE("sequence parallelism divides what goes to experts and to the next stage") {
@@ -160,7 +180,7 @@ TEST_CASE(
   const double dispatched = 2 * (16 * s) * 2 * d / kFabric;  // k = 2 copies of a GPU's tokens
   CHECK(times.intra_site.expert == doctest::Approx(4 * L * (1 / 2.0) * dispatched).epsilon(1e-14));
   CHECK(times.intra_site.gradients ==
-        doctest::Approx(2 * (2 * 1 / 2.0) * dense(scenario) / kFabric).epsilon(1e-14));
+        doctest::Approx(4 * (2 * 1 / 2.0) * dense(scenario) / kFabric).epsilon(1e-14));
 }
 
 TEST_CASE("pipeline: a bubble of (p−1)/m, and activations between the stages") {

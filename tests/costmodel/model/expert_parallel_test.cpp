@@ -69,7 +69,7 @@ TEST_CASE("tensor-parallel GPUs that do not divide an expert hold different expe
   gpus.count = 8;
   scenario.compute = AssumedDevice{1e12, 0, 0.5};
   const double summed = compute_times(scenario, 32).intra_site.gradients;
-  CHECK(summed == doctest::Approx(2 * (dense / 4 + experts / 4) / 1e9).epsilon(1e-14));
+  CHECK(summed == doctest::Approx(4 * (dense / 4 + experts / 4) / 1e9).epsilon(1e-14));
 }
 
 TEST_CASE("context parallelism divides tokens, and shares the sharded state") {
