@@ -55,6 +55,7 @@ Method sparse_loco() {
       "bits and a position per value.";
   method.axes = {"local_steps", "collective", "payload_dtype", "compression", "quorum", "straggler_timeout"};
   method.source = "Sarfi et al. 2025, SparseLoCo (arXiv 2508.15706)";
+  method.without_outer_momentum = true;
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and error feedback
   method.usual_wire = top_k_format(ElementType::int2, 64.0 / 4096, 12);
   method.through_store = true;

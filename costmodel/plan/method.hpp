@@ -29,6 +29,7 @@ struct Method {
   std::string_view not_modelled = {}, assumptions = {};
   /// Supports sites that hold a part of the experts (expert_overlap < sites).
   bool partial_experts = false;
+  bool without_outer_momentum = false;    // something else stands in place of Nesterov's momentum
   double outer_bytes_per_parameter = 0;   // outer optimiser state that a site keeps
   double moment_bytes_per_parameter = 8;  // state of the inner optimiser: AdamW's two fp32 moments
   /// Payloads of the whole model that a site encodes and decodes with an outer step, in pairs of one encoded

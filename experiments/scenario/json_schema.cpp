@@ -40,8 +40,9 @@ Json bound(double value) {
   return value;
 }
 
-Json share_up_to(double most) {
-  return {{"anyOf", Json::array({Json{{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", bound(most)}},
+Json share_up_to(double most, bool zero = false) {
+  const char* least = zero ? "minimum" : "exclusiveMinimum";
+  return {{"anyOf", Json::array({Json{{"type", "number"}, {least, 0}, {"maximum", bound(most)}},
                                  text_like(std::string(kAboveZero) + " *%")})}};
 }
 
@@ -67,7 +68,7 @@ Json form_of(const Key& key) {
     case Kind::money:
       return text_like(std::string(kNumber) + " *[A-Z]{3}");
     case Kind::share:
-      return share_up_to(std::min(1.0, key.max));
+      return share_up_to(std::min(1.0, key.max), key.min == 0);
     case Kind::multiple:
       return share_up_to(key.max);
     case Kind::factor:

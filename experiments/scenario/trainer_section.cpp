@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
@@ -25,6 +26,7 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.warmup_given = table.has("warmup_steps");
   const bool nesterov = scenario.strategy.outer_optimizer == costmodel::OuterOptimizer::nesterov;
   settings.outer_learning_rate = nesterov ? 0.7 : 0.1;
+  settings.outer_momentum = scenario.strategy.method->without_outer_momentum ? 0 : 0.9;
   settings.drop_after_s = kDropAfterS;
   table.set_members(settings);
   if (settings.schedule == "wsd" && settings.decay_steps == 0)

@@ -22,7 +22,7 @@ using costmodel::Transfer;
 struct TransferRun::Cut {
   const Exchange& exchange;
   const Payload& payload;
-  bool from_partial = false, to_partial = false;
+  bool from_partial = false, to_partial = false, keeps_losses = false;
   std::vector<std::unique_ptr<PatternRun>> runs = {};  // one per piece
 
   [[nodiscard]] std::int64_t given(int position) const {
@@ -39,13 +39,9 @@ struct TransferRun::Cut {
       begin += run->given(position);
     }
   }
-  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const {
-    std::int64_t begin = 0;
+  [[nodiscard]] at::Tensor lost(int position) {
     std::vector<at::Tensor> parts;
-    for (const auto& run : runs) {
-      parts.push_back(run->as_read(flat.narrow(0, begin, run->elements())));
-      begin += run->elements();
-    }
+    for (const auto& run : runs) parts.push_back(run->lost(position));
     return at::cat(parts);
   }
   [[nodiscard]] at::Tensor result(int position) {
@@ -115,6 +111,10 @@ TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const T
         if (calls.size() <= call) calls.emplace_back();
         calls[call++].push_back(parts->runs.back().get());
       }
+      // A node alone keeps its own values, of which no wire format takes anything.
+      parts->keeps_losses = options.lost && !parts->from_partial && exchange.nodes.size() > 1;
+      if (parts->keeps_losses)
+        for (const auto& run : parts->runs) run->track_losses();
       cuts_.push_back(std::move(parts));
     }
   }
@@ -159,10 +159,7 @@ void TransferRun::expect() { post_before(static_cast<std::size_t>(options_.recei
 void TransferRun::read(const PayloadSource& source) {
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
     if (cut.from_partial || !cut.runs.front()->contributes(position)) return;
-    const at::Tensor flat = source(at);
-    cut.give(position, flat);
-    // A node alone keeps its own values, of which no wire format takes anything.
-    if (options_.lost && cut.exchange.nodes.size() > 1) options_.lost(at, flat, cut.as_read(flat));
+    cut.give(position, source(at));
   });
 }
 
@@ -181,14 +178,18 @@ void TransferRun::exchange() {
     posted_.pop_front();
   }
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
-    if (cut.to_partial) options_.partial->put(key(at), cut.result(position).clone());
+    if (!cut.to_partial) return;
+    options_.partial->put(key(at), cut.result(position).clone());
+    if (cut.keeps_losses) losses_.emplace_back(at, cut.lost(position));
   });
   // these payloads are not delivered to a model
   std::erase_if(cuts_, [](const auto& cut) { return cut->to_partial; });
 }
 
 void TransferRun::deliver(const PayloadSink& sink) {
+  for (const auto& [at, lost] : losses_) options_.lost(at, lost);
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
+    if (cut.keeps_losses && cut.runs.front()->contributes(position)) options_.lost(at, cut.lost(position));
     if (cut.runs.front()->gets_result(position)) sink(at, cut.result(position));
   });
 }

@@ -57,9 +57,12 @@ using PayloadSource = std::function<at::Tensor(const PayloadAt&)>;
 ///   reduce                             the mean over nodes[1], nodes[2], …, delivered at nodes[0]
 ///   broadcast, point_to_point          what nodes[0] sent, delivered at the other nodes
 using PayloadSink = std::function<void(const PayloadAt&, const at::Tensor&)>;
-/// For each contribution of a node, receives what the node sent (`sent`) and what the other nodes decode from
-/// it (`read`). The two differ if the wire format is lossy.
-using LossSink = std::function<void(const PayloadAt&, const at::Tensor& sent, const at::Tensor& read)>;
+/// For each contribution of a node, receives what the encodings that the node made took from the sum of all
+/// contributions, which is not 0 if the wire format is lossy. In a direct all-reduce these are the encodings
+/// of its own chunks and of the mean of the chunk that it adds up, around a ring those of partial sums and of
+/// one mean. What is lost after the first of the three transfers of a hierarchical all-reduce, or in a store,
+/// is not among them.
+using LossSink = std::function<void(const PayloadAt&, const at::Tensor& lost)>;
 
 /// Chunks of means between the transfers of a hierarchical all-reduce. Thread-safe.
 class PartialMeans {
@@ -112,6 +115,7 @@ class TransferRun {
   /// Runs all phases. At its start, exchange() takes the chunks that earlier transfers left in PartialMeans.
   /// At its end, it puts the chunks of this transfer there.
   void exchange();
+  /// Passes on results, and losses to TransferOptions::lost. May be called more than once.
   void deliver(const PayloadSink& sink);
 
  private:
@@ -129,7 +133,8 @@ class TransferRun {
   Transport* transport_;
   TransferOptions options_;
   std::vector<std::unique_ptr<Cut>> cuts_;
-  std::vector<Step> steps_;                    // the phases of all calls, call after call
+  std::vector<std::pair<PayloadAt, at::Tensor>> losses_;  // of payloads that are not delivered
+  std::vector<Step> steps_;                               // the phases of all calls, call after call
   std::deque<std::unique_ptr<Phase>> posted_;  // phases whose receives are posted, in the order of steps_
   std::size_t next_ = 0;                       // the step that will be posted next
 };

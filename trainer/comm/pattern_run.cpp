@@ -14,12 +14,37 @@ using costmodel::Transfer;
 
 namespace {
 
+/// What the encodings of a reduction take, by position: each chunk by itself.
+class ChunkLosses : public PatternRun {
+ public:
+  using PatternRun::PatternRun;
+  [[nodiscard]] at::Tensor lost(int p) override { return losses_[static_cast<std::size_t>(p)]; }
+
+ protected:
+  /// Bytes of `values`, which is chunk `c` at position `p`. `share` of it is this node's, so that it keeps
+  /// the 1/share of what is lost: 1 of a sum, and 1/n of the mean of n.
+  at::Tensor encode_keeping_loss(int p, int c, const at::Tensor& values, double share = 1) {
+    at::Tensor bytes = codec().encode(values);
+    if (tracks_losses()) add_loss(p, c, values - codec().decode(bytes, values.numel(), values), share);
+    return bytes;
+  }
+  void add_loss(int p, int c, const at::Tensor& loss, double share) {
+    if (losses_.empty()) losses_.resize(static_cast<std::size_t>(size()));
+    at::Tensor& kept = losses_[static_cast<std::size_t>(p)];
+    if (!kept.defined()) kept = at::zeros({elements()}, loss.options());
+    chunk(kept, c).add_(loss, 1 / share);
+  }
+
+ private:
+  std::vector<at::Tensor> losses_;
+};
+
 /// Direct all-reduce: position q receives chunk q from every node, adds the chunks in the order of positions,
 /// and sends their mean back to every node.
-class DirectAllReduce : public PatternRun {
+class DirectAllReduce : public ChunkLosses {
  public:
   DirectAllReduce(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
-      : PatternRun(transfer, piece, transport, exact),
+      : ChunkLosses(transfer, piece, transport, exact),
         received_(static_cast<std::size_t>(size()),
                   std::vector<at::Tensor>(static_cast<std::size_t>(size()))),
         encoded_mean_(static_cast<std::size_t>(size())) {}
@@ -29,7 +54,8 @@ class DirectAllReduce : public PatternRun {
       const int p = sent.from, q = sent.to, c = sent.first;
       if (step < steps().reducing()) {
         send(
-            phase, p, q, chunk_size(c), [this, p, c] { return codec().encode(chunk(value(p), c)); },
+            phase, p, q, chunk_size(c),
+            [this, p, c] { return encode_keeping_loss(p, c, chunk(value(p), c)); },
             [this, p, q](const at::Tensor& bytes) { heard(q, p) = decoded(bytes, q, q); });
       } else {
         send(
@@ -43,18 +69,18 @@ class DirectAllReduce : public PatternRun {
     if (step != 0) return;
     for (int q = 0; q < size(); ++q) {
       if (!hosted(q)) continue;
-      heard(q, q) = codec().round_trip(chunk(value(q), q));
+      const at::Tensor own = chunk(value(q), q);
+      heard(q, q) = codec().round_trip(own);
+      if (tracks_losses()) add_loss(q, q, own - heard(q, q), 1);
       at::Tensor sum = heard(q, 0).clone();
       for (int p = 1; p < size(); ++p) sum += heard(q, p);
       sum /= size();
-      encoded_mean_[static_cast<std::size_t>(q)] = codec().encode(sum);
+      encoded_mean_[static_cast<std::size_t>(q)] = encode_keeping_loss(q, q, sum, 1.0 / size());
       // Clone, since a source may hand out its own tensor.
       value(q) = value(q).clone();
       chunk(value(q), q).copy_(decoded(encoded_mean_[static_cast<std::size_t>(q)], q, q));
     }
   }
-
-  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override { return chunks_as_read(flat); }
 
  private:
   at::Tensor& heard(int at, int from) {
@@ -72,10 +98,10 @@ class DirectAllReduce : public PatternRun {
 /// chunks travel, then the means of the chunks. The order of the sums differs between chunks. The result
 /// still has the same bits at every node, since one node computes each chunk's mean and its bytes are passed
 /// on unchanged.
-class RingReduce : public PatternRun {
+class RingReduce : public ChunkLosses {
  public:
   RingReduce(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
-      : PatternRun(transfer, piece, transport, exact),
+      : ChunkLosses(transfer, piece, transport, exact),
         pattern_(transfer.pattern),
         encoded_(static_cast<std::size_t>(size()),
                  std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
@@ -96,7 +122,7 @@ class RingReduce : public PatternRun {
       const at::Tensor own = value(p);
       value(p) = at::empty({elements()}, own.options());
       chunk(value(p), p).copy_(own);
-      encode(p, p);
+      encode(p, p, 1);
     }
   }
 
@@ -108,7 +134,7 @@ class RingReduce : public PatternRun {
         send(
             phase, p, q, chunk_size(c),
             [this, p, c, reducing] {
-              return reducing ? codec().encode(chunk(value(p), c)) : passed_on(p, c);
+              return reducing ? encode_keeping_loss(p, c, chunk(value(p), c)) : passed_on(p, c);
             },
             [this, q, c, reducing, last](const at::Tensor& bytes) {
               at::Tensor mine = chunk(value(q), c);
@@ -130,20 +156,19 @@ class RingReduce : public PatternRun {
       if (!hosted(p)) continue;
       const int c = steps().reduced_chunk(p);
       chunk(value(p), c) /= size();
-      if (pattern_ == Pattern::all_reduce) encode(p, c);
+      if (pattern_ == Pattern::all_reduce) encode(p, c, 1.0 / size());
     }
   }
 
   [[nodiscard]] at::Tensor result(int p) override {
     return pattern_ == Pattern::reduce_scatter ? chunk(value(p), p) : value(p);
   }
-  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override { return chunks_as_read(flat); }
 
  private:
   // From here on this node, too, continues with the values that the others decode.
-  void encode(int p, int c) {
+  void encode(int p, int c, double share) {
     at::Tensor mine = chunk(value(p), c);
-    encoded(p, c) = codec().encode(mine).clone();
+    encoded(p, c) = encode_keeping_loss(p, c, mine, share).clone();
     mine.copy_(codec().decode(encoded(p, c), mine.numel(), mine));
   }
   // Around a ring each node sends each chunk only once, so the encoded chunk can be released.

@@ -48,8 +48,14 @@ class PatternRun {
   [[nodiscard]] virtual std::int64_t given(int /*position*/) const { return elements(); }
   /// Sets what a hosted contributor sends: a flat tensor [given], which is never written to.
   void give(int position, at::Tensor values) { value(position) = std::move(values); }
-  /// A node's contribution as the other nodes decode it.
-  [[nodiscard]] virtual at::Tensor as_read(const at::Tensor& flat) const { return codec_.round_trip(flat); }
+  /// From now on, lost() has a value. Called before give().
+  void track_losses() { tracks_losses_ = true; }
+  bool tracks_losses() const { return tracks_losses_; }
+  /// What the encodings that this node makes take from the sum of all contributions: flat [elements]. If the
+  /// node adds it to what it gives next, the sum of all results is that of all contributions.
+  [[nodiscard]] virtual at::Tensor lost(int position) {
+    return value(position) - codec_.round_trip(value(position));
+  }
 
   [[nodiscard]] int phases() const { return steps_.count(); }
   /// Adds the segments of phase `step` to `phase`. The values to send need not be known yet.
@@ -78,13 +84,6 @@ class PatternRun {
     return flat.narrow(0, begin, chunk_size(c));
   }
 
-  /// Encodes and decodes each chunk separately.
-  [[nodiscard]] at::Tensor chunks_as_read(const at::Tensor& flat) const {
-    std::vector<at::Tensor> parts;
-    for (int c = 0; c < size(); ++c) parts.push_back(codec_.round_trip(chunk(flat, c)));
-    return at::cat(parts);
-  }
-
   using Encoded = std::function<at::Tensor()>;
   using Received = std::function<void(const at::Tensor&)>;
   void send(Phase& phase, int from, int to, std::int64_t count, Encoded encoded, Received received) const {
@@ -111,6 +110,7 @@ class PatternRun {
   Transport* transport_;
   WireCodec codec_;
   std::vector<at::Tensor> values_;  // by position; only hosted contributors have one
+  bool tracks_losses_ = false;
 };
 
 /// Throws std::invalid_argument for a pattern or wire format that the trainer does not support. A node that

@@ -71,8 +71,8 @@ class TimedSynchronisations {
     transfer_options_.device = device_;
     transfer_options_.partial = &partial_;
     if (lossy)
-      transfer_options_.lost = [this](const PayloadAt& at, const at::Tensor& sent, const at::Tensor& read) {
-        worker_.keep_residual(at.payload, sent - read);
+      transfer_options_.lost = [this](const PayloadAt& at, const at::Tensor& lost) {
+        worker_.keep_residual(at.payload, lost);
       };
   }
 
@@ -87,7 +87,9 @@ class TimedSynchronisations {
       return flat;
     });
     run.exchange();
-    run.deliver([this](const PayloadAt& at, const at::Tensor& mean) { worker_.write(at.payload, mean); });
+    run.deliver([this](const PayloadAt& at, const at::Tensor& mean) {
+      worker_.write(at.payload, mean, Anchor::kept);
+    });
     const double between_s = clock_s();
     worker_.outer_step(true);
     return {between_s - start_s, clock_s() - between_s};

@@ -257,7 +257,7 @@ class Executor {
   void check_losses();
   void check_losses(costmodel::NodeId node);
   [[nodiscard]] at::Tensor source(const costmodel::Transfer& work, const PayloadAt& at);
-  void sink(const PayloadAt& at, const at::Tensor& mean);
+  void sink(const costmodel::Transfer& work, const PayloadAt& at, const at::Tensor& mean);
 
   const costmodel::Scenario scenario_;
   const costmodel::Plan& plan_;

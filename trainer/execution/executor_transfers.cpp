@@ -128,8 +128,10 @@ at::Tensor Executor::source(const Transfer& work, const PayloadAt& at) {
   return flat;
 }
 
-void Executor::sink(const PayloadAt& at, const at::Tensor& mean) {
-  workers_.at(at.node)->write(at.payload, mean);
+// An average among sites does not end their round: it is no state that all sites agree on.
+void Executor::sink(const Transfer& work, const PayloadAt& at, const at::Tensor& mean) {
+  const Anchor anchor = work.pattern == costmodel::Pattern::all_reduce ? Anchor::kept : Anchor::replaced;
+  workers_.at(at.node)->write(at.payload, mean, anchor);
 }
 
 TransferOptions Executor::transfer_options(const Transfer& work, std::int64_t round) {
@@ -149,8 +151,8 @@ TransferOptions Executor::transfer_options(const Transfer& work, std::int64_t ro
     });
   });
   if (lossy && !options_.exact_wire) {
-    options.lost = [this](const PayloadAt& at, const at::Tensor& sent, const at::Tensor& read) {
-      workers_.at(at.node)->keep_residual(at.payload, sent - read);
+    options.lost = [this](const PayloadAt& at, const at::Tensor& lost) {
+      workers_.at(at.node)->keep_residual(at.payload, lost);
     };
   }
   return options;
@@ -182,14 +184,14 @@ void Executor::rehearse() {
     TransferOptions options = transfer_options(*work, 0);
     options.partial = &partial;
     // a set `lost` makes the run encode, as in training
-    options.lost = [](const PayloadAt&, const at::Tensor&, const at::Tensor&) {};
+    options.lost = [](const PayloadAt&, const at::Tensor&) {};
     runs.emplace_back(work, std::make_unique<TransferRun>(*work, nowhere, options));
     runs.back().second->expect();
   }
   for (auto& [work, run] : runs) {
     run->read([this, work = work](const PayloadAt& at) { return source(*work, at); });
     run->exchange();
-    run->deliver([this](const PayloadAt& at, const at::Tensor& mean) { sink(at, mean); });
+    run->deliver([this, work = work](const PayloadAt& at, const at::Tensor& mean) { sink(*work, at, mean); });
     run.reset();
   }
   for (auto& [node, worker] : workers_) worker->discard_averages();
@@ -232,7 +234,8 @@ void Executor::settle(OpOfRound which) {
   const costmodel::Op& op = flight->plan->ops[static_cast<std::size_t>(which.second)];
   for (const OpId before : op.after) settle({which.first, before});
   flight->done.get();
-  flight->run->deliver([this](const PayloadAt& at, const at::Tensor& mean) { sink(at, mean); });
+  flight->run->deliver(
+      [this, work = flight->work](const PayloadAt& at, const at::Tensor& mean) { sink(*work, at, mean); });
   settle_ages(*flight->work);
   if (which.first == round_) done_[static_cast<std::size_t>(which.second)] = true;
   std::vector<bool> noted(plan_.nodes.size(), false);

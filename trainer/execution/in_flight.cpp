@@ -86,7 +86,7 @@ void Executor::restore_in_flight(std::int64_t index, const ReadInFlight& read) {
 void Executor::settle_arrived(const OpOfRound& which) {
   const auto found = arrived_.find(which);
   if (found == arrived_.end()) return;
-  for (const auto& [at, mean] : found->second.means) sink(at, mean.to(options_.device));
+  for (const auto& [at, mean] : found->second.means) sink(*found->second.work, at, mean.to(options_.device));
   settle_ages(*found->second.work);
   arrived_.erase(found);
 }

@@ -70,11 +70,12 @@ void Executor::migrate(const Transfer& work, std::int64_t round, const std::stri
       for (const NodeId node : next.owners(layer, expert)) {
         const auto found = workers_.find(node);
         if (found == workers_.end() || !contains(before.owners(layer, expert), node)) continue;
-        found->second->write(payload, as_read(payload, found->second->read(payload), options));
+        found->second->write(payload, as_read(payload, found->second->read(payload), options),
+                             Anchor::replaced);
       }
     }
   }
-  for (const auto& [at, values] : arrived) sink(at, values);
+  for (const auto& [at, values] : arrived) sink(work, at, values);
   for (auto& [node, worker] : workers_) {
     if (!with_outer_state) worker->reset_outer_state(moved);
     if (took_part[static_cast<std::size_t>(node)]) note_transfer(node, {round, op_}, name, start_s, now_s());

@@ -114,7 +114,7 @@ at::Tensor Worker::read(const Payload& payload) {
   return at::cat(parts);
 }
 
-void Worker::write(const Payload& payload, const at::Tensor& flat) {
+void Worker::write(const Payload& payload, const at::Tensor& flat, Anchor anchor) {
   if (options_.stand_in) return;
   const at::NoGradGuard no_grad;
   std::int64_t begin = 0;
@@ -129,7 +129,7 @@ void Worker::write(const Payload& payload, const at::Tensor& flat) {
     }
     part(payload.content, slice).copy_(values);
     if (payload.content != Content::parameter) continue;
-    if (!anchor_.empty()) slice.of(anchor_[slice.parameter]).copy_(values);
+    if (anchor == Anchor::replaced && !anchor_.empty()) slice.of(anchor_[slice.parameter]).copy_(values);
     cast(slice);
   }
 }
@@ -211,7 +211,7 @@ void Worker::visit_expert_tensors(const Visit& visit) {
     if (!anchor_.empty()) visit(layer, dim, anchor_[i], false);
     if (!residual_.empty()) visit(layer, dim, residual_[i], false);
     if (!outer_) continue;
-    visit(layer, dim, outer_->first()[i], true);
+    if (!outer_->first().empty()) visit(layer, dim, outer_->first()[i], true);
     if (!outer_->second().empty()) visit(layer, dim, outer_->second()[i], true);
   }
 }
@@ -307,7 +307,7 @@ std::vector<std::pair<std::string, at::Tensor>> Worker::state() {
     if (!anchor_.empty()) out.emplace_back(name + ".anchor", anchor_[i]);
     if (!residual_.empty()) out.emplace_back(name + ".residual", residual_[i]);
     if (!outer_) continue;
-    out.emplace_back(name + ".outer1", outer_->first()[i]);
+    if (!outer_->first().empty()) out.emplace_back(name + ".outer1", outer_->first()[i]);
     if (!outer_->second().empty()) out.emplace_back(name + ".outer2", outer_->second()[i]);
   }
   return out;

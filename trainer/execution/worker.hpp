@@ -30,6 +30,9 @@ struct OuterNorms {
   at::Tensor update;      // of the change of the anchor
 };
 
+/// Whether written parameters replace the anchor too.
+enum class Anchor { kept, replaced };
+
 struct WorkerOptions {
   ModelOptions model;
   AdamWOptions inner;
@@ -56,12 +59,13 @@ class Worker {
   [[nodiscard]] at::Tensor read(const costmodel::Payload& payload);
 
   /// Writes `flat`, the mean over the sites of what read() returned. For parameters, moments and gradients,
-  /// the mean replaces the node's own values; for parameters, it also replaces the anchor. Means of
-  /// pseudo-gradients are kept for outer_step().
-  void write(const costmodel::Payload& payload, const at::Tensor& flat);
+  /// the mean replaces the node's own values. Parameters that come from a server, or with an expert, replace
+  /// the anchor too; the average of some sites' parameters does not, since their pseudo-gradients go back to
+  /// the state that all sites had. Means of pseudo-gradients are kept for outer_step().
+  void write(const costmodel::Payload& payload, const at::Tensor& flat, Anchor anchor);
 
-  /// Keeps `residual`, the part of the last payload that the other sites did not receive because the wire
-  /// format is lossy. The next payload adds this part (error feedback, Karimireddy et al. 2019).
+  /// Keeps `residual`, what this node's encodings took from the sum of the last payloads because the wire
+  /// format is lossy. The next payload adds it (error feedback, Karimireddy et al. 2019).
   void keep_residual(const costmodel::Payload& payload, const at::Tensor& residual);
 
   /// Computes the new parameters θ from the anchor θ_before and the averages that write() received. Updates

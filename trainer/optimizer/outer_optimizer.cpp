@@ -11,7 +11,7 @@ using Kind = costmodel::OuterOptimizer;
 OuterOptimizer::OuterOptimizer(OuterOptions options, const std::vector<at::Tensor>& like)
     : options_(options) {
   for (const at::Tensor& tensor : like) {
-    first_.push_back(at::zeros_like(tensor));
+    if (options_.keeps_momentum) first_.push_back(at::zeros_like(tensor));
     if (options_.kind != Kind::nesterov) second_.push_back(at::zeros_like(tensor));
   }
 }
@@ -21,6 +21,10 @@ void OuterOptimizer::update(at::Tensor anchor, at::Tensor first, at::Tensor seco
   const at::Tensor& d = difference;
   switch (options_.kind) {
     case Kind::nesterov:
+      if (!options_.keeps_momentum) {
+        anchor.sub_(d, options_.learning_rate);
+        return;
+      }
       if (fits_nesterov_kernel(anchor, first, d)) {
         nesterov_step(anchor, first, d, options_.learning_rate, options_.momentum);
         return;

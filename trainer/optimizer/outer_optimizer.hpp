@@ -3,7 +3,7 @@
 // before the local steps of a round and θ_after those after them. η is the learning rate.
 //
 //   nesterov     b ← μ·b + d,  θ ← θ_before − η·(d + μ·b)
-//                (DiLoCo, arXiv 2311.08105; PyTorch's SGD)
+//                (DiLoCo, arXiv 2311.08105; PyTorch's SGD); without momentum θ_before − η·d
 //   adam, yogi   m ← β1·m + (1 − β1)·d
 //                v ← β2·v + (1 − β2)·d²                              adam
 //                v ← v − (1 − β2)·d²·sign(v − d²)                    yogi
@@ -21,6 +21,7 @@ struct OuterOptions {
   costmodel::OuterOptimizer kind = costmodel::OuterOptimizer::nesterov;
   double learning_rate = 0.7;
   double momentum = 0.9;                                // μ, for nesterov
+  bool keeps_momentum = true;                           // false: μ is 0, and no state is kept
   double beta1 = 0.9, beta2 = 0.99, adaptivity = 1e-3;  // for adam and yogi; adaptivity is τ
 };
 
@@ -33,11 +34,12 @@ class OuterOptimizer {
   /// becomes the new θ. `select` takes a whole state tensor and returns the part that belongs to `anchor`.
   template <class Select>
   void step(std::size_t index, const Select& select, at::Tensor anchor, const at::Tensor& difference) {
-    update(anchor, select(first_[index]), second_.empty() ? at::Tensor() : select(second_[index]),
-           difference);
+    update(anchor, first_.empty() ? at::Tensor() : select(first_[index]),
+           second_.empty() ? at::Tensor() : select(second_[index]), difference);
   }
 
-  /// The momentum or first moments, and the second moments if the optimiser has them, in the order of `like`.
+  /// The momentum or first moments, and the second moments, in the order of `like`; empty if the optimiser
+  /// has none.
   [[nodiscard]] std::vector<at::Tensor>& first() { return first_; }
   [[nodiscard]] std::vector<at::Tensor>& second() { return second_; }
 

@@ -55,6 +55,8 @@ TrainingOptions training_options(const RunRequest& request) {
   options.outer.kind = request.scenario.strategy.outer_optimizer;
   options.outer.learning_rate = settings.outer_learning_rate;
   options.outer.momentum = settings.outer_momentum;
+  options.outer.keeps_momentum =
+      settings.outer_momentum > 0 || !request.scenario.strategy.method->without_outer_momentum;
   options.inner.beta1 = settings.beta1;
   options.inner.beta2 = settings.beta2;
   options.inner.epsilon = settings.epsilon;

@@ -40,7 +40,8 @@ std::string expected_value(const Key& key) {
     case Kind::boolean:
       return "true or false";
     case Kind::share:
-      return fmt::format("a number above 0 and up to {}, or a percentage", std::min(1.0, key.max));
+      return fmt::format("a number {} {}, or a percentage", key.min == 0 ? "from 0 to" : "above 0 and up to",
+                         std::min(1.0, key.max));
     case Kind::money:
       return "a price of zero or more in quotes, with a currency of three capital letters";
     case Kind::factor:

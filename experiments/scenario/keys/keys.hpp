@@ -74,7 +74,7 @@ struct KeyName {
 struct Values {
   Kind kind;
   double max;  // for counts and factors; above the default a double cannot hold every whole number
-  double min;  // for counts
+  double min;  // for counts; for a share 0 if it may be 0
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Values(Kind of, double most = 9e15, double least = 1) : kind(of), max(most), min(least) {}
 };

@@ -205,10 +205,11 @@ double TableReader::number_up_to(std::string_view name, double most) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
   const Key& key = row(name);
+  const bool zero = key.kind == Kind::share && key.min == 0;
   if (const auto written = found->value_exact<std::string>()) {
     try {
       const double number = parse_percentage(*written);
-      if (number > 0 && number <= most) return number;
+      if ((number > 0 || zero) && number <= most) return number;
       refuse(name, expected_value(key));
     } catch (const QuantityError& error) {
       refuse(name, error.what(), expected_value(key));
@@ -218,7 +219,7 @@ double TableReader::number_up_to(std::string_view name, double most) const {
   constexpr double kLeast = 1e-30;  // a smaller share of a rate gives times that no number holds
   if (number > 0 && number < kLeast)
     refuse(name, as_written(*found) + " (below the smallest value, 1e-30)", expected_value(key));
-  if (number > 0 && number <= most) return number;
+  if ((number > 0 || (zero && number == 0)) && number <= most) return number;
   // For example 40, where 0.4 was meant.
   const bool in_percent = key.kind == Kind::share && number > 10 && number <= 100 * most;
   refuse(name, has(name) ? as_written(*found) : "nothing", expected_value(key),

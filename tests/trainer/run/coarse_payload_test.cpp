@@ -15,7 +15,9 @@ TEST_CASE("top-k with error feedback: sites read what is sent less what is kept 
   scenario.strategy.wire = costmodel::top_k_format(costmodel::ElementType::fp32, 0.25, 12);
   TrainingOptions options = exact_options();
   options.exact_wire = false;
+  options.outer.keeps_momentum = false;  // error feedback stands in its place
   Training sparse(scenario, options);
+  for (const auto& [name, tensor] : sparse.executor.worker(0).state()) CHECK(!name.ends_with(".outer1"));
   // the same local steps, sent completely
   Training whole(training_scenario("local_sgd", 2), exact_options());
   const at::Tensor start = sparse.weights(0).clone();
@@ -35,7 +37,7 @@ TEST_CASE("top-k with error feedback: sites read what is sent less what is kept 
     CHECK(share < 0.76);
   }
   const at::Tensor mean = start - whole.weights(0);
-  const at::Tensor expected = start - 0.7 * 1.9 * (mean - (kept[0] + kept[1]) / 2);
+  const at::Tensor expected = start - 0.7 * (mean - (kept[0] + kept[1]) / 2);
   CHECK(largest_difference(sparse.weights(0), expected) < 1e-7);  // values travel as fp32
   CHECK(at::equal(sparse.weights(0), sparse.weights(1)));
 
@@ -70,6 +72,55 @@ TEST_CASE("int8 and int4 payloads train, all sites alike") {
       CHECK(error > 0);
     }
   }
+}
+
+TEST_CASE("error feedback keeps what all encodings of an all-reduce took from the mean, and nothing else") {
+  for (const auto type : {costmodel::ElementType::int8, costmodel::ElementType::int4}) {
+    for (const auto collective :
+         {costmodel::Collective::direct, costmodel::Collective::ring, costmodel::Collective::recursive}) {
+      constexpr int kSites = 4;
+      costmodel::Scenario scenario = training_scenario("diloco", kSites);
+      scenario.strategy.wire = costmodel::plain_format(type);
+      scenario.strategy.collective = collective;
+      TrainingOptions options = real_options();
+      options.outer.learning_rate = 1;
+      options.outer.keeps_momentum = false;
+      Training coarse(scenario, options);
+      Training whole(training_scenario("local_sgd", kSites), real_options());
+      const at::Tensor start = coarse.weights(0).clone();
+      coarse.run(1);
+      whole.run(1);
+      at::Tensor kept = at::zeros_like(start);
+      for (int node = 0; node < kSites; ++node) {
+        std::vector<at::Tensor> parts;
+        for (const auto& [name, tensor] : coarse.executor.worker(node).state())
+          if (name.ends_with(".residual")) parts.push_back(tensor.reshape({-1}));
+        kept += at::cat(parts) / kSites;
+      }
+      const at::Tensor missing = coarse.weights(0) - whole.weights(0);
+      CAPTURE(static_cast<int>(type));
+      CAPTURE(static_cast<int>(collective));
+      CHECK(missing.norm().item<double>() > 0.001 * (start - whole.weights(0)).norm().item<double>());
+      CHECK((missing - kept).norm().item<double>() < 1e-4 * missing.norm().item<double>());
+    }
+  }
+}
+
+TEST_CASE("hierarchical_diloco: regions average among themselves, and a global round brings all together") {
+  costmodel::Scenario scenario = training_scenario("hierarchical_diloco", 4);
+  scenario.strategy.regions = 2;
+  scenario.strategy.global_period = 2;
+  TrainingOptions options = exact_options();
+  options.outer.learning_rate = 1;
+  options.outer.keeps_momentum = false;
+  Training training(scenario, options);
+  training.run(1);
+  CHECK(largest_difference(training.weights(0), training.weights(1)) < 1e-12);
+  CHECK(largest_difference(training.weights(2), training.weights(3)) < 1e-12);
+  CHECK(largest_difference(training.weights(0), training.weights(2)) > 1e-4);
+  training.run(1);
+  for (int node = 1; node < 4; ++node)
+    CHECK(largest_difference(training.weights(0), training.weights(node)) < 1e-12);
 }
 
 TEST_CASE("skip-token: rows that experts execute are the slots that chose a local one") {
