@@ -11,12 +11,12 @@
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/trainer_section.hpp"
 #include "platforms/support/input_error.hpp"
-#include "platforms/support/parse_number.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/run_data.hpp"
 #include "trainer/run/starting_point.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/run/unseen.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
 #include "trainer/whole/evaluation.hpp"
 #include "trainer/whole/exported_model.hpp"
@@ -32,39 +32,6 @@ Examples
   fomoe-train evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml
   fomoe-train evaluate exported --scenario S.toml --set trainer.validation_data=held-out.bin --output -
 )";
-
-std::string entry(const Digest& digest, const char* name) {
-  for (const auto& [key, value] : digest) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
-/// Refuses sequences on which the model was trained.
-void check_unseen(const WholeModel& whole, const RunData& data, std::int64_t sequences) {
-  if (whole.trained_on.empty()) {
-    std::cerr << "it is not known which data this model was trained on, so these sequences may be part of "
-                 "them\n";
-    return;
-  }
-  const std::string trained_on = entry(whole.trained_on, kTrainingData);
-  if (data.validation_corpus) {
-    if (hash_of(*data.validation_corpus) == trained_on)
-      throw UsageError(
-          "trainer.validation_data: got the data on which the model was trained; expected other data; for "
-          "example --set trainer.validation_data=other-tokens.bin");
-    return;
-  }
-  // A training by domains lists its files.
-  if (hash_of(data.corpus) != trained_on && hash_of(data.own_files()) != trained_on) return;
-  const bool left_out = entry(whole.trained_on, kValidationData) == kEndOfData;
-  const std::string kept = left_out ? entry(whole.trained_on, kValidationSequences) : "0";
-  if (sequences <= parse_number<std::int64_t>(kept).value_or(0)) return;
-  throw UsageError("trainer.validation_sequences: got " + std::to_string(sequences) +
-                   ", although the training left out " + kept +
-                   " sequences of these data; expected at most " + kept +
-                   ", or other data; for example --set trainer.validation_data=other-tokens.bin");
-}
 
 WholeModel read_model(const std::string& folder) {
   return std::filesystem::exists(folder + "/config.json") ? read_exported(folder) : read_checkpointed(folder);
@@ -112,7 +79,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   check_same_model(whole.shape, request.scenario.model);
   request.settings.data_split = "shared";  // nothing is dealt, and the validation sequences are the same
   const RunData data(request.scenario, request.settings, costmodel::make_plan(request.scenario));
-  check_unseen(whole, data, request.settings.validation_sequences);
+  check_unseen(whole, data, request.settings.validation_sequences, std::cerr);
   const TrainingOptions training = training_options(request);
   const EvaluationLoss losses =
       evaluation_loss(model_of(whole, training.device, training.dtype), *data.batches,

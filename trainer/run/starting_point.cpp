@@ -7,6 +7,7 @@
 
 #include "platforms/support/input_error.hpp"
 #include "trainer/execution/executor.hpp"
+#include "trainer/run/unseen.hpp"
 
 namespace fomoe::trainer {
 
@@ -127,6 +128,14 @@ void check_same_constants(const ModelConstants& weights, const ModelConstants& s
   };
   same("rope_theta", weights.rope_theta, scenario.rope_theta);
   same("router_temperature", weights.router_temperature, scenario.router_temperature);
+}
+
+void check_start(const WholeModel& whole, const RunRequest& request, const RunData& data,
+                 const ModelConstants& constants, std::ostream& out) {
+  check_same_model(whole.shape, request.scenario.model);
+  check_same_constants(whole.constants, constants);
+  if (request.settings.validation_sequences > 0 && data.batches)
+    check_unseen(whole, data, request.settings.validation_sequences, out);
 }
 
 void check_checkpoints(const RunRequest& request) {

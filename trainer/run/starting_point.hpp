@@ -1,12 +1,14 @@
 // Where a run starts: from new weights, from its own checkpoints, or from the state of another run.
 #pragma once
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "trainer/execution/checkpoints.hpp"
+#include "trainer/run/run_data.hpp"
 #include "trainer/run/training_run.hpp"
 #include "trainer/whole/whole_model.hpp"
 
@@ -45,6 +47,11 @@ std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole);
 void check_same_model(const costmodel::ModelShape& weights, const costmodel::ModelShape& scenario);
 /// The same for the numbers in [trainer] that the model's function depends on.
 void check_same_constants(const ModelConstants& weights, const ModelConstants& scenario);
+
+/// What a run may begin with: the scenario's model and constants, not trained on the run's validation
+/// sequences.
+void check_start(const WholeModel& whole, const RunRequest& request, const RunData& data,
+                 const ModelConstants& constants, std::ostream& out);
 
 /// Whether sites that hold a parameter have the same value of it after each round. Where fragments take
 /// turns, they have trained some of them since these were averaged.

@@ -229,19 +229,19 @@ class Run {
   }
 
   void take_parts(const WholeModel& whole) {
-    check_same_model(whole.shape, scenario_.model);
-    check_same_constants(whole.constants, options_.constants);
+    check_start(whole, request_, data_, options_.constants, out_);
     for (const costmodel::NodeId node : executor_->hosted()) take_part(whole, executor_->worker(node));
   }
 
-  // Goes on from the state of a run that may have had other sites.
   void start_from(const WholeModel& whole) {
     first_round_ = round_after(plan_, whole);
     executor_->resume_at(first_round_, whole.steps);
     take_parts(whole);
     executor_->moment_ages().set(whole.experts);
-    if (speaks())
-      out_ << "starts from the state after " << whole.steps << " steps in " << request_.start_from << '\n';
+    if (!speaks()) return;
+    const bool other = of_other_outer_optimizer(whole, executor_->worker(executor_->hosted().front()));
+    out_ << "starts from the state after " << whole.steps << " steps in " << request_.start_from
+         << (other ? "; the outer optimiser, which is another one, starts anew\n" : "\n");
   }
 
   // Sites have the same weights here unless something is wrong with a machine, a file or a program.

@@ -119,6 +119,16 @@ at::Tensor part_of(const at::Tensor& whole, const ParameterSpec& spec, const cos
   return whole.index_select(dim, rows);
 }
 
+bool of_other_outer_optimizer(const WholeModel& whole, Worker& worker) {
+  const auto has = [](const auto& tensors, const char* ending) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const auto& entry) { return entry.first.ends_with(ending); });
+  };
+  const auto own = worker.state();
+  return has(whole.tensors, ".outer1") && has(own, ".outer1") &&
+         has(whole.tensors, ".outer2") != has(own, ".outer2");
+}
+
 void take_part(const WholeModel& whole, Worker& worker) {
   const at::NoGradGuard no_grad;
   const Model& model = worker.model();
@@ -126,7 +136,9 @@ void take_part(const WholeModel& whole, Worker& worker) {
   std::map<std::string, ParameterSpec> specs;
   for (const Parameter& parameter : model.parameters()) specs.emplace(parameter.spec.name(), parameter.spec);
   worker.open_shards();
+  const bool without_outer = of_other_outer_optimizer(whole, worker);
   for (auto& [name, into] : worker.state()) {
+    if (without_outer && (name.ends_with(".outer1") || name.ends_with(".outer2"))) continue;
     const bool parameter = specs.contains(name);
     const std::string owner = parameter ? name : name.substr(0, name.rfind('.'));
     auto found = whole.tensors.find(name);

@@ -71,9 +71,14 @@ class Assembly {
   std::map<std::string, ParameterSpec> specs_;
 };
 
+/// Whether the whole model has outer state, of an optimiser with other moments than the node's: the sums of
+/// Nesterov's momentum are up to ten times as large as Adam's means.
+bool of_other_outer_optimizer(const WholeModel& whole, Worker& worker);
+
 /// Gives a node its part of the whole model: its experts and all dense parameters, with the state of the
-/// optimisers as far as the whole model has it. Anchors that it does not have become the parameters. Throws
-/// std::runtime_error if a parameter is missing or has another shape.
+/// optimisers as far as the whole model has it, and without that of_other_outer_optimizer(). Anchors that it
+/// does not have become the parameters. Throws std::runtime_error if a parameter is missing or has another
+/// shape.
 void take_part(const WholeModel& whole, Worker& worker);
 
 /// The rows or columns of the experts that a node holds, from a tensor of the whole model.

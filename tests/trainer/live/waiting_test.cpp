@@ -106,6 +106,19 @@ TEST_CASE("a run goes on at fewer or more sites; the whole model is exported, ev
     CHECK(report["optimizer_steps"] == 32);
     CHECK(report["quality"]["perplexity"].get<double>() < after_four);
   }
+  // Another outer optimiser starts anew: Nesterov's sums as Adam's means would diverge.
+  const Ended adam =
+      run(train({"workload.tokens=393216", "strategy.outer_optimizer=adam"},
+                {"--in-turn", "--start-from", folder / "four", "--output", folder / "adam.json"}));
+  CAPTURE(adam.said);
+  REQUIRE(adam.status == 0);
+  CHECK(adam.said.find("the outer optimiser, which is another one, starts anew") != std::string::npos);
+  CHECK(nlohmann::json::parse(content(folder / "adam.json"))["quality"]["perplexity"].get<double>() < 60);
+  const Ended seen = run(train({"workload.tokens=393216", "trainer.validation_sequences=4000"},
+                               {"--in-turn", "--start-from", folder / "four"}));
+  CHECK(seen.status == 2);
+  CHECK(seen.said.find("trainer.validation_sequences: got 4000, although the training left out") !=
+        std::string::npos);
   const Ended odd = run(train({"workload.tokens=393216", "strategy.local_steps=10"},
                               {"--in-turn", "--start-from", folder / "four"}));
   CHECK(odd.status == 2);
