@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
+#include "costmodel/math/pooled_spread.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "experiments/figures/trained/perplexity_figures.hpp"
 #include "platforms/support/parse_number.hpp"
@@ -64,63 +66,87 @@ std::vector<std::string> common_seeds(const Curve& curve) {
   return common;
 }
 
-// The mean loss over these seeds.
-double loss_of(const TrainedRuns& runs, const std::vector<std::string>& seeds) {
-  double sum = 0;
-  for (std::size_t i = 0; i < runs.losses.size(); ++i) {
-    if (std::find(seeds.begin(), seeds.end(), runs.seed_names[i]) != seeds.end()) sum += runs.losses[i];
-  }
-  return sum / static_cast<double>(seeds.size());
+double loss_of(const TrainedRuns& runs, const std::string& seed) {
+  const auto at = std::find(runs.seed_names.begin(), runs.seed_names.end(), seed) - runs.seed_names.begin();
+  return runs.losses[static_cast<std::size_t>(at)];
 }
 
-// The rates that may be the best one: their loss is within the noise of the smallest loss. Steps of factor 2.
+/// The best rates of a curve, in steps of factor 2 (log2), one for each seed: where the parabola through the
+/// lowest loss and its two neighbours is lowest. The seeds of a curve share data and initial weights, so that
+/// each finds its own best rate without the noise between seeds.
 struct Best {
-  double rate = 0;
-  double lowest_step = HUGE_VAL, highest_step = -HUGE_VAL;  // log2 of the rates that may be the best
-  bool at_end = false;  // the best rate is the smallest or the largest one that was tried
+  std::vector<double> steps;
+  bool at_low_end = false,
+       at_high_end = false;  // with a seed, the best rate is the least or largest one tried
+  [[nodiscard]] bool inside() const { return !at_low_end && !at_high_end; }
+  [[nodiscard]] double mean() const {
+    return std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
+  }
 };
 
-/// Empty if the rates of the curve have no seed in common.
-std::optional<Best> best_of(const Trained& trained, const Curve& curve) {
-  const std::vector<std::string> seeds = common_seeds(curve);
-  if (seeds.empty()) return {};
-  std::vector<double> losses;
-  for (const auto& [rate, runs] : curve) losses.push_back(loss_of(*runs, seeds));
-  const auto smallest =
-      static_cast<std::size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin());
-  Best best{curve[smallest].first};
-  best.at_end = smallest == 0 || smallest + 1 == curve.size();
-  const double half = half_width_of_difference(trained, seeds.size());
-  for (std::size_t i = 0; i < curve.size(); ++i) {
-    if (losses[i] - losses[smallest] > std::max(half, 0.0)) continue;
-    best.lowest_step = std::min(best.lowest_step, std::log2(curve[i].first));
-    best.highest_step = std::max(best.highest_step, std::log2(curve[i].first));
+Best best_of(const Curve& curve) {
+  Best best;
+  for (const std::string& seed : common_seeds(curve)) {
+    std::vector<double> losses;
+    for (const auto& [rate, runs] : curve) losses.push_back(loss_of(*runs, seed));
+    const auto least =
+        static_cast<std::size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin());
+    const double step = std::log2(curve[least].first);
+    best.at_low_end |= least == 0;
+    best.at_high_end |= least + 1 == curve.size();
+    if (least == 0 || least + 1 == curve.size()) {
+      best.steps.push_back(step);
+      continue;
+    }
+    // The rates are a factor of 2 apart.
+    const double below = losses[least - 1] - losses[least], above = losses[least + 1] - losses[least];
+    best.steps.push_back(step + 0.5 * (below - above) / (below + above));
   }
   return best;
 }
 
+/// The spread of best rates between seeds, of all curves whose best rates are known.
+costmodel::PooledSpread spread_of_best(const std::vector<const Curves*>& all) {
+  std::vector<std::vector<double>> groups;
+  for (const Curves* curves : all) {
+    for (const auto& [key, curve] : *curves) {
+      const Best best = best_of(curve);
+      if (best.inside()) groups.push_back(best.steps);
+    }
+  }
+  return costmodel::pooled_spread(groups);
+}
+
 /// Whether the best rates of the curves are at most one step of factor 2 apart.
-Claim stays(const Trained& trained, const Curves& curves, const std::string& sentence,
+Claim stays(const costmodel::PooledSpread& spread, const Curves& curves, const std::string& sentence,
             std::string (*name)(const Key&)) {
   Claim claim{sentence, "steps of factor 2 between the best rates", {}, Verdict::cannot_be_told, ""};
   if (curves.size() < 2) return claim;
-  bool inside = true;  // all best rates lie between others: beyond the ends of a grid may be better ones
-  double highest_low = -HUGE_VAL, lowest_high = HUGE_VAL, lowest = HUGE_VAL, highest = -HUGE_VAL;
+  bool inside = true;
+  Best lowest, highest;
   for (const auto& [key, curve] : curves) {
-    const std::optional<Best> best = best_of(trained, curve);
-    if (!best) return claim;
-    highest_low = std::max(highest_low, best->lowest_step);
-    lowest_high = std::min(lowest_high, best->highest_step);
-    inside = inside && !best->at_end;
-    lowest = std::min(lowest, best->lowest_step);
-    highest = std::max(highest, best->highest_step);
-    claim.finding += fmt::format("{}{}: {:g}{}", claim.finding.empty() ? "" : "; ", name(key), best->rate,
-                                 best->at_end ? " (an end of the grid)" : "");
+    const Best best = best_of(curve);
+    if (best.steps.empty()) return claim;
+    inside = inside && best.inside();
+    if (lowest.steps.empty() || best.mean() < lowest.mean()) lowest = best;
+    if (highest.steps.empty() || best.mean() > highest.mean()) highest = best;
+    claim.finding +=
+        fmt::format("{}{}: {:.2g}{}", claim.finding.empty() ? "" : "; ", name(key), std::exp2(best.mean()),
+                    best.at_high_end  ? " or more"
+                    : best.at_low_end ? " or less"
+                                      : "");
   }
+  const double apart = highest.mean() - lowest.mean(),
+               half = costmodel::half_width(spread, 1 / static_cast<double>(highest.steps.size()) +
+                                                        1 / static_cast<double>(lowest.steps.size()));
+  if (half < 0) return claim;
+  claim.finding +=
+      fmt::format("; {}{:.2f} ± {:.2f} steps of factor 2 apart", inside ? "" : "at least ", apart, half);
   constexpr double kOneStep = 1.01;  // the rates are rounded
-  if (half_width_of_difference(trained, 1) < 0) return claim;
-  if (inside && highest - lowest <= kOneStep) claim.verdict = Verdict::holds;
-  if (highest_low - lowest_high > kOneStep) claim.verdict = Verdict::does_not_hold;
+  if (inside && apart + half <= kOneStep) claim.verdict = Verdict::holds;
+  // A best rate beyond the end of a grid is farther away than the end.
+  if (!lowest.at_high_end && !highest.at_low_end && apart - half > kOneStep)
+    claim.verdict = Verdict::does_not_hold;
   return claim;
 }
 
@@ -155,26 +181,31 @@ Figure learning_rates(Assumptions& assume) {
       }
     }
   }
+  const costmodel::PooledSpread spread = spread_of_best({&with, &without});
   const auto one_size = [](const Key& key) { return key.d_model == 64 && key.layers == 4; };
   const auto four_layers = [](const Key& key) { return key.layers == 4 && key.way == kCentralised; };
   const auto one_width = [](const Key& key) { return key.d_model == 64 && key.way == kCentralised; };
   add_claims(
       figure, "proxy",
-      {stays(trained, part_of(with, one_size),
+      {stays(spread, part_of(with, one_size),
              "the best learning rate stays within a factor of 2 over centralised and federated runs, K, "
              "dense models and mixtures of experts, and outer optimisers",
              way_of_key),
-       stays(trained, part_of(with, four_layers),
+       stays(spread, part_of(with, four_layers),
              "with CompleteP, the best learning rate stays within a factor of 2 over widths", size_of),
-       stays(trained, part_of(with, one_width),
+       stays(spread, part_of(with, one_width),
              "with CompleteP, the best learning rate stays within a factor of 2 over depths", size_of),
-       stays(trained, part_of(without, four_layers),
+       stays(spread, part_of(without, four_layers),
              "without scaling, the best learning rate stays within a factor of 2 over widths", size_of)});
   state_proxy(assume);
   figure.again = trained_again(
       "--set strategy.method=centralised --set workload.tokens=655_360 --set trainer.warmup_steps=32 --set "
       "trainer.learning_rate=0.004");
   figure.notes = {
+      "The best rate of a seed is where the parabola through its lowest loss and the two beside it is "
+      "lowest; "
+      "the interval is that of the spread between seeds. Until November 2026 a rate counted as possibly best "
+      "while its mean loss was within the noise between seeds, and no verdict could be told.",
       "Runs of 0.66 M tokens. The last claim is no claim of the paper: it is the check that the "
       "experiment can show a rate that moves.",
       "Without scaling, the learning rate and epsilon of hidden matrices are not scaled; the initial weights "

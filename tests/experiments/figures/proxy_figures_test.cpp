@@ -131,7 +131,7 @@ TEST_CASE("fig-lr-transfer: a best rate that stays over widths and depths, and o
   lucky.replace(seed, 4, ",,9,");
   const std::string middle = curve(32, 4, "complete_p", 2) + curve(64, 4, "complete_p", 2);
   CHECK(claims("fig-lr-transfer", middle + lucky)[1]["finding"] ==
-        "d = 32, L = 4: 0.004; d = 64, L = 4: 0.004");
+        "d = 32, L = 4: 0.004; d = 64, L = 4: 0.004; 0.00 ± 0.00 steps of factor 2 apart");
 }
 
 TEST_CASE(
