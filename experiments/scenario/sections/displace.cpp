@@ -58,7 +58,6 @@ void displace_alternatives(Document& document) {
   displace("platform", "use_sites", {"sites"});
   displace("platform", "bandwidth", {"uplink", "downlink"});
   displace("prices", "file", {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"});
-  displace("prices", "gpu_hour", {"file", "pricing"});
   displace("quality", "model", {"file", "equal_loss_factor"});
   displace("quality", "file", {"model", "equal_loss_factor", "mixtures"});
   displace("quality", "equal_loss_factor", {"model", "file", "interpolate", "mixtures"});

@@ -36,9 +36,17 @@ costmodel::Prices given_prices(const TableReader& table, int sites) {
   return prices;
 }
 
-}  // namespace
-
-namespace {
+/// Another price of a GPU at all sites; everything else is the file's.
+void set_gpu_price(const TableReader& table, costmodel::Prices& prices) {
+  const Money money = table.money("gpu_hour");
+  if (money.currency != prices.currency)
+    table.refuse("gpu_hour", money.currency,
+                 fmt::format("{}, the currency of the price file", prices.currency));
+  for (costmodel::SitePrices& site : prices.sites) site.gpu_price_per_s = money.amount / 3600;
+  prices.provenance.push_back({"price of a GPU", Origin::assumed,
+                               fmt::format("{} {:g} an hour at all sites, instead of the prices in the file",
+                                           money.currency, money.amount)});
+}
 
 std::optional<costmodel::Prices> read_table(const Document& document, const platforms::Platform& platform) {
   const toml::table* section = find_table(document, "prices");
@@ -49,12 +57,14 @@ std::optional<costmodel::Prices> read_table(const Document& document, const plat
     if (!table.has("gpu_hour")) table.refuse("gpu_hour", "nothing", "a price file, or gpu_hour");
     return given_prices(table, platform.size());
   }
-  for (const char* key : {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"}) {
+  for (const char* key : {"egress_per_gb", "port_month", "kwh", "as_of"}) {
     if (table.has(key))
       table.refuse(key, fmt::format("both {} and file", key), "prices only in the price file");
   }
-  return read_price_file(table.file("file"), pricing_of_sites(document, platform, table.text("pricing")),
-                         platform);
+  costmodel::Prices prices = read_price_file(
+      table.file("file"), pricing_of_sites(document, platform, table.text("pricing")), platform);
+  if (table.has("gpu_hour")) set_gpu_price(table, prices);
+  return prices;
 }
 
 }  // namespace
