@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "costmodel/counts/memory.hpp"
@@ -101,24 +102,46 @@ std::string broken_limit(const Finalist& finalist, const ScreeningOptions& optio
   return "";
 }
 
-void simulate_all(std::vector<Finalist>& finalists, const AnswerOptions& options,
-                  const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+/// Simulates these finalists, several at a time, and checks the limits.
+void simulate(std::vector<Finalist>& finalists, const std::vector<std::size_t>& which,
+              const sim::RunOptions& simulation, const ScreeningOptions& screening,
+              const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const auto cores = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   std::deque<std::pair<std::size_t, FinalistSimulation>> running;
   std::size_t done = 0;
   const auto collect = [&] {
-    running.front().second.finish(finalists[running.front().first], options.screening);
+    running.front().second.finish(finalists[running.front().first], screening);
     running.pop_front();
-    progress(++done, finalists.size());
+    progress(++done, which.size());
   };
-  for (std::size_t i = 0; i < finalists.size(); ++i) {
+  for (const std::size_t i : which) {
     if (running.size() == cores) collect();
-    running.emplace_back(i, FinalistSimulation(finalists[i].scenario, options.simulation));
+    running.emplace_back(i, FinalistSimulation(finalists[i].scenario, simulation));
   }
   while (!running.empty()) collect();
-  for (Finalist& finalist : finalists) {
-    if (finalist.problem.empty()) finalist.problem = broken_limit(finalist, options.screening);
+  for (const std::size_t i : which) {
+    if (finalists[i].problem.empty()) finalists[i].problem = broken_limit(finalists[i], screening);
   }
+}
+
+/// Decides, simulates the rows of the answer as `fomoe simulate` does, and decides again: what a row says is
+/// what its command gives. Other rows may come up meanwhile.
+void decide_by_whole_simulations(Answer& answer, const AnswerOptions& options,
+                                 const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  constexpr int kMostTimes = 4;
+  std::set<std::size_t> whole;
+  Answer decided;
+  for (int times = 0; times < kMostTimes; ++times) {
+    decided = answer;
+    decide(decided, options);
+    std::vector<std::size_t> again;
+    if (whole.insert(0).second) again.push_back(0);  // the unchanged scenario is a row as well
+    for (const std::size_t i : decided.chosen)
+      if (whole.insert(i).second) again.push_back(i);
+    if (again.empty()) break;
+    simulate(answer.finalists, again, {}, options.screening, progress);
+  }
+  answer = std::move(decided);
 }
 
 }  // namespace
@@ -178,9 +201,11 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   }
   answer.finalists = std::move(chooser).finalists();
   answer.simulated = answer.finalists.size();
-  simulate_all(answer.finalists, options, progress);
+  std::vector<std::size_t> all(answer.finalists.size());
+  std::iota(all.begin(), all.end(), 0);
+  simulate(answer.finalists, all, options.simulation, options.screening, progress);
   answer.finalists.insert(answer.finalists.begin(), std::move(base));
-  decide(answer, options);
+  decide_by_whole_simulations(answer, options, progress);
   return answer;
 }
 

@@ -80,7 +80,8 @@ struct AnswerOptions {
   double slack = 0.05;
   /// Why published runs, which answer for scenarios without a quality model, do not; empty if they do.
   std::string why_not_published;
-  /// Of each finalist. The table shows differences of some per cent.
+  /// Of each finalist, to choose among them; the rows of the answer are then simulated as `fomoe simulate`
+  /// does.
   sim::RunOptions simulation = {.rounds = {}, .most_flows = 20'000, .fewest_rounds = 4, .precision = 0.01};
 };
 
