@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <variant>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/method.hpp"
@@ -154,6 +156,7 @@ class SpaceBuilder {
       const platforms::SiteSets found = platforms::sets_of_sites(base_.platform, 2, bytes, kMostSiteSets);
       space_.names_sites = true;
       for (const auto& set : found.sets) sets_.push_back(names_of(set));
+      if (!found.all) add_other_sets();
       for (int site = 0; site < base_.sites(); ++site) single_sites_.push_back(names_of({site}));
       described_.insert("platform.use_sites");
       if (found.all) {
@@ -162,14 +165,48 @@ class SpaceBuilder {
         std::string shown;
         for (const std::string& set : sets_) shown += "\n    " + set;
         space_.tried.push_back(fmt::format(
-            "sites: for each number of sites, the set whose slowest pair is fastest{}:{}",
+            "sites: for each number of sites, the set whose slowest pair is fastest, that with the cheapest "
+            "GPUs and that with the fastest{}:{}",
             found.exact ? "" : ", found by a greedy search if there are more than 20,000 sets", shown));
       }
     } else if (!named_sites_ && !drawn_sites_) {
       equal_sites_ = true;
+      if (!base_.site_compute.empty() || (base_.prices && !base_.prices->of_all_sites))
+        space_.tried.push_back(
+            "sites: the first 2, 3, … of them, in the order of their names, although [[site]] makes them "
+            "differ; "
+            "with a platform file, sets of sites are chosen");
     } else {
       space_.tried.push_back(fmt::format(
           "all {} sites: the sites of a preset and generated sites are not varied", base_.sites()));
+    }
+  }
+
+  /// Of each number of sites, those with the cheapest GPUs and those that compute fastest: links alone do not
+  /// say which sites are worth their price.
+  void add_other_sets() {
+    std::vector<std::vector<double>> orders;
+    if (base_.prices && !base_.prices->of_all_sites) {
+      std::vector<double>& price = orders.emplace_back();
+      for (const costmodel::SitePrices& site : base_.prices->sites) price.push_back(site.gpu_price_per_s);
+    }
+    if (!base_.site_compute.empty()) {
+      std::vector<double>& seconds = orders.emplace_back();
+      for (int site = 0; site < base_.sites(); ++site)
+        seconds.push_back(costmodel::site_compute_times(base_, site).step_s());
+    }
+    for (const std::vector<double>& order : orders) {
+      std::vector<int> sites(order.size());
+      std::iota(sites.begin(), sites.end(), 0);
+      std::stable_sort(sites.begin(), sites.end(), [&](int a, int b) {
+        return order[static_cast<std::size_t>(a)] < order[static_cast<std::size_t>(b)];
+      });
+      for (std::size_t count = 2; count < sites.size(); ++count) {
+        std::vector<int> set(sites.begin(), sites.begin() + static_cast<std::ptrdiff_t>(count));
+        std::sort(set.begin(), set.end());
+        if (std::find(sets_.begin(), sets_.end(), names_of(set)) == sets_.end())
+          sets_.push_back(names_of(set));
+      }
     }
   }
 
