@@ -239,6 +239,10 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   if (found.missed_again)
     text += fmt::format(" The result is not monotone: the target is missed again at {}.",
                         unknown.text(*found.missed_again));
+  if (found.other_end)
+    text +=
+        fmt::format(" It is reached from {} to {}.", unknown.text(std::min(found.value, *found.other_end)),
+                    unknown.text(std::max(found.value, *found.other_end)));
   const Scenario solved = reports.scenario_of(found.value);
   text += rates_text(unknown, solved) + solution.alike;
   if (const std::string memory = costmodel::memory_problem(solved); !memory.empty())
@@ -256,6 +260,7 @@ scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
       {"value", has_value ? scenario::Json(found.value) : scenario::Json(nullptr)},
       {"text", has_value ? scenario::Json(unknown.text(found.value)) : scenario::Json(nullptr)},
       {"monotone", !found.missed_again.has_value()}};
+  if (found.other_end) json["other_end"] = *found.other_end;
   if (found.best) json["closest"] = *found.best;
   if (solution.at != nullptr) json["reached"] = solution.target.metric(*solution.at);
   if (solution.beside != nullptr) {

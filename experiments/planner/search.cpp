@@ -81,16 +81,18 @@ class Search {
         return found;
       }
       const std::optional<double> at_low = margin_of(values_.front()), at_high = margin_of(values_[last]);
-      std::size_t at = *inside;
+      std::size_t below = *inside, above = *inside;
+      while (good(values_[below])) --below;
+      while (good(values_[above])) ++above;
       if (at_high && (!at_low || *at_high < *at_low)) {
-        while (good(values_[at])) ++at;
         found.kind = Found::Kind::largest;
-        found.value = narrow(values_[at], values_[at - 1]);
+        found.value = narrow(values_[above], values_[above - 1]);
+        found.other_end = narrow(values_[below], values_[below + 1]);
         found.missed_again = values_.front();
       } else {
-        while (good(values_[at])) --at;
         found.kind = Found::Kind::smallest;
-        found.value = narrow(values_[at], values_[at + 1]);
+        found.value = narrow(values_[below], values_[below + 1]);
+        found.other_end = narrow(values_[above], values_[above - 1]);
         found.missed_again = values_[last];
       }
       return found;
