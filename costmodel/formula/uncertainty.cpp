@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 #include <variant>
 
 #include "costmodel/compute/step_variation.hpp"
@@ -57,6 +59,38 @@ void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario
            (drawn ? ", by Student's t" : ", by ranks")});
 }
 
+/// The smallest k of a binomial distribution of n trials with at least this probability at or below it.
+double binomial_quantile(double n, double q, double probability) {
+  constexpr double kMany = 1000;
+  if (n * q > kMany) {
+    const double away = (probability < 0.5 ? -1 : 1) * kNormal95 * std::sqrt(n * q * (1 - q));
+    return std::clamp(n * q + away, 0.0, n);
+  }
+  double below = 0, k = 0, log_pmf = n * std::log1p(-q);
+  for (; k < n; ++k) {
+    below += std::exp(log_pmf);
+    if (below >= probability) break;
+    log_pmf += std::log((n - k) / (k + 1) * q / (1 - q));
+  }
+  return k;
+}
+
+/// Factors on the mean step of a run in which a straggler is drawn for whole rounds or the whole run: those
+/// draws have an interval of 95 %, and all sites wait for the slowest. The change from what
+/// the answer has (of many rounds the expectation, of one draw for the run the mean of a site) in units of
+/// `mean`.
+std::pair<double, double> of_long_stragglers(const Scenario& scenario, double decisions, double mean) {
+  const StepVariation& variation = scenario.variation;
+  const double p = variation.straggler_share, together = variation.stragglers_together;
+  const double any = together * p + (1 - together) * (1 - std::pow(1 - p, scenario.sites()));
+  const double expected = decisions > 1 ? 1 + any * (variation.straggler_factor - 1) : mean;
+  const auto factor = [&](double probability) {
+    const double share = binomial_quantile(decisions, any, probability) / decisions;
+    return 1 + (1 + share * (variation.straggler_factor - 1) - expected) / mean;
+  };
+  return {factor(0.025), factor(0.975)};
+}
+
 void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,
                        double answer_s) {
   const StepVariation& variation = scenario.variation;
@@ -81,11 +115,17 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
   const double decisions = variation.straggler_lasts == StragglerLasts::step    ? steps
                            : variation.straggler_lasts == StragglerLasts::round ? resolved.plan.rounds
                                                                                 : 1;
-  const double half =
+  double half =
       kNormal95 * std::sqrt(of_step * (1 + of_straggler) / steps + std::max(0.0, of_straggler) / decisions);
-  list.push_back({"step time variation", "", 1 - half, 1 + half,
-                  answer_s + compute_change_s(scenario, 1 - half),
-                  answer_s + compute_change_s(scenario, 1 + half), "closed-form",
+  double low = std::max(0.0, 1 - half), high = 1 + half;
+  if (p > 0 && p < 1 && variation.straggler_lasts != StragglerLasts::step) {
+    half = kNormal95 * std::sqrt(of_step / steps);
+    std::tie(low, high) = of_long_stragglers(scenario, decisions, mean);
+    low *= std::max(0.0, 1 - half);
+    high *= 1 + half;
+  }
+  list.push_back({"step time variation", "", low, high, answer_s + compute_change_s(scenario, low),
+                  answer_s + compute_change_s(scenario, high), "closed-form",
                   "the mean of the drawn steps of one run ÷ the expected mean; an upper bound"});
 }
 

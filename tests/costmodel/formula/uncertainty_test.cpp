@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/resolved.hpp"
 #include "costmodel/math/quantiles.hpp"
 #include "tests/scenarios.hpp"
 
@@ -114,6 +115,27 @@ TEST_CASE("step time variation by hand: 60 steps of 1 s") {
   CHECK(list[0].high == doctest::Approx(1 + 1.959964 * deviation / std::sqrt(60.0)).epsilon(1e-12));
   CHECK(list[0].wall_clock_high_s ==
         doctest::Approx(1000 + 60 * 1.4 * 1.959964 * deviation / std::sqrt(60.0)).epsilon(1e-12));
+}
+
+TEST_CASE("a straggler for the whole run is one draw: a run has one or none, and never less than no time") {
+  Scenario scenario = tests::ideal_scenario("diloco", 8);
+  scenario.variation.straggler_share = 0.05;
+  scenario.variation.straggler_factor = 5;
+  scenario.variation.straggler_lasts = StragglerLasts::run;
+  std::vector<Uncertainty> list = known_spread(scenario, 1000);
+  CHECK(list[0].low == doctest::Approx(1 / 1.2).epsilon(1e-12));
+  CHECK(list[0].high == doctest::Approx(5 / 1.2).epsilon(1e-12));
+  // Of the rounds, whole numbers on both sides of the mean share of 0.337.
+  scenario.variation.straggler_lasts = StragglerLasts::round;
+  const double any = 1 - std::pow(0.95, 8), expected = 1 + 4 * any;
+  list = known_spread(scenario, 1000);
+  const double rounds = resolve(scenario).plan.rounds;
+  CAPTURE(rounds);
+  const double least = std::round((list[0].low * 1.2 - 1.2 + expected - 1) / 4 * rounds),
+               most = std::round((list[0].high * 1.2 - 1.2 + expected - 1) / 4 * rounds);
+  CHECK(list[0].low == doctest::Approx(1 + (1 + 4 * least / rounds - expected) / 1.2).epsilon(1e-12));
+  CHECK(least < any * rounds);
+  CHECK(most > any * rounds);
 }
 
 TEST_CASE("jitter by hand: 12 rounds, each of which waits for two latencies of a ring of two") {
