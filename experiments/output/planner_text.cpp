@@ -131,7 +131,7 @@ class PlannerText {
       if (answer_.basis == Basis::equal_loss)
         text +=
             " This is the amount to reach the loss of data-parallel training. The times and costs in the "
-            "table are those of the configured runs.";
+            "table, and limits, are those of the configured runs.";
       if (answer_.basis == Basis::published) return text + by_published_runs(answer_);
       if (answer_.basis == Basis::target)
         text += fmt::format(
@@ -303,7 +303,7 @@ class PlannerText {
             "{} {}",
             own.value > other.value * (1 + 1e-6) ? ratio_text(own.value / other.value) : "as much as",
             place(*best.loses_to));
-        if (answer_.basis == Basis::unknown) why += ", which takes no more risk";
+        if (answer_.basis == Basis::unknown) why += ", which has no more risk by the order of the rows";
         if (answer_.basis == Basis::target || answer_.basis == Basis::perplexity)
           why += own.perplexity ? fmt::format("; its perplexity is {:.4g}", *own.perplexity)
                                 : "; its perplexity is unknown";

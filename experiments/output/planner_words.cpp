@@ -76,7 +76,7 @@ std::string by_published_runs(const planner::Answer& answer) {
          "published "
          "runs say\n(quality.model = \"published\", the default of plan). The times and costs in the table "
          "are "
-         "those of the configured runs.\n" +
+         "those of the configured runs, and so are limits (--within).\n" +
          scenario::joined(sentences, "\n") + (sentences.empty() ? "" : "\n");
 }
 

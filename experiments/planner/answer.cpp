@@ -193,7 +193,10 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   chooser.add(has_choice ? list.best(options.top) : thinned(list.frontier(), options.top));
   chooser.add(list.of_methods(space));
   // What no published run covers follows after the rows.
-  if (answer.basis == Basis::published) chooser.add(thinned(screening.any.frontier(), options.top));
+  if (answer.basis == Basis::published) {
+    chooser.add(thinned(screening.any.frontier(), options.top));
+    chooser.add(screening.any.of_methods(space));
+  }
   chooser.add(screening.doubtful.best(kMostDoubtful));
   if (options.screening.sites_differ) {
     chooser.add_collectives();
