@@ -81,3 +81,23 @@ TEST_CASE("plan: where published runs cover no candidate, the answer is that wit
   CHECK(why.find("is covered") != std::string::npos);
   CHECK(found["recommended"]["command"].get<std::string>().find("quality") == std::string::npos);
 }
+
+TEST_CASE(
+    "each row of a plan has the time that its command gives, also with windows and overlapping rounds") {
+  const json found = plan(
+      "experiments/scenarios/two-sites.toml --set model.dense_parameters=1e9 --set "
+      "model.sequence_length=2048 --set "
+      "workload.tokens=20e9 --set workload.global_batch_sequences=512 --set platform.sites=4 --set "
+      "platform.bandwidth=1Gbps --set strategy.method=diloco --set network_model.streams=16 --set "
+      "compute.gpus_per_site=8 --set compute.mfu=0.4 --set compute.peak_flops=989TFLOPS --unset "
+      "strategy.expert_overlap --vary strategy.method=eager_diloco --vary "
+      "platform.sites=3,4 --vary strategy.collective=direct --vary strategy.local_steps=16,32 --vary "
+      "strategy.payload_dtype=int8");
+  REQUIRE(found["ranking"].size() >= 2);
+  for (const json& row : found["ranking"]) {
+    const Ran ran = run_in(source_dir(), row["command"].get<std::string>() + " --output -");
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    CHECK(row["simulated"]["wall_clock_s"].get<double>() ==
+          doctest::Approx(json::parse(ran.out)["wall_clock_s"].get<double>()).epsilon(1e-12));
+  }
+}
