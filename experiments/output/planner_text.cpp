@@ -154,9 +154,10 @@ class PlannerText {
     for (const std::size_t i : answer_.chosen) lowest = std::min(lowest, at(i).value);
     const double above = first.value / lowest - 1;
     return fmt::format(
-        "Recommended: {}, {}: {} of those at most {} above the lowest (--slack){}.\n", name_of(first),
+        "Recommended: {}, {}: {} of those at most {} above the lowest{} (--slack){}.\n", name_of(first),
         amount(first), answer_.basis == Basis::unknown ? "it takes the least risk" : "the best perplexity",
         human_percent(plan_.options.slack),
+        answer_.basis == Basis::unknown ? fmt::format(" with at least {:g} rounds", planner::kFewRounds) : "",
         above > planner::kTie
             ? fmt::format("; the lowest in the table is {} less", human_percent(1 - 1 / (1 + above)))
             : "");

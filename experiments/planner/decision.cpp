@@ -163,7 +163,13 @@ class Decision {
 
   /// The first is the preferred of those whose value is within the slack of the lowest; see Answer::chosen.
   void lead(const std::vector<std::size_t>& kept) {
-    const double most = at(by_value_.front()).value * (1 + std::max(options_.slack, kTie));
+    // If nothing else says what few rounds cost: hardly anything was averaged, and the least time is no
+    // measure.
+    const auto enough = std::find_if(by_value_.begin(), by_value_.end(), [&](std::size_t i) {
+      return answer_.basis != Basis::unknown || !at(i).candidate.quality.few_rounds;
+    });
+    const std::size_t lowest = enough == by_value_.end() ? by_value_.front() : *enough;
+    const double most = at(lowest).value * (1 + std::max(options_.slack, kTie));
     const auto recommended =
         std::find_if(kept.begin(), kept.end(), [&](std::size_t i) { return at(i).value <= most; });
     std::vector<std::size_t> safer(kept.begin(), recommended);

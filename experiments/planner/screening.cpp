@@ -176,12 +176,13 @@ std::size_t Shortlist::Hash::operator()(const Level& level) const {
 
 Shortlist::Level Shortlist::level_of(const Candidate& candidate) const {
   if (by_perplexity_ && !std::isnan(candidate.perplexity))
-    return {candidate.perplexity, candidate.sites, 0, 0, 0, 0};
+    return {candidate.perplexity, candidate.sites, 0, 0, 0, 0, 0};
   const QualityCoordinates& q = candidate.quality;
   // Candidates are grouped into eight levels of local steps per factor of 2. Neighbouring numbers of local
   // steps give similar quality, and --vary may list thousands of numbers.
-  return {candidate.sites, std::floor(8 * std::log2(q.local_steps)), q.overlap_share, q.bytes_per_element,
-          q.overlap_steps, q.averages_everything ? 1.0 : 0.0};
+  return {
+      candidate.sites, std::floor(8 * std::log2(q.local_steps)), q.overlap_share,         q.bytes_per_element,
+      q.overlap_steps, q.averages_everything ? 1.0 : 0.0,        q.few_rounds ? 1.0 : 0.0};
 }
 
 void Shortlist::offer(const Candidate& candidate) {
@@ -215,7 +216,10 @@ std::vector<Candidate> Shortlist::prudent(double slack) const {
   constexpr std::size_t kOfEach = 2;
   std::vector<Candidate> by_risk = best(of_level_.size()), kept;
   if (by_risk.empty()) return kept;
-  const double lowest = by_risk.front().value;
+  const auto enough = std::find_if(by_risk.begin(), by_risk.end(), [&](const Candidate& candidate) {
+    return by_perplexity_ || !candidate.quality.few_rounds;
+  });
+  const double lowest = enough == by_risk.end() ? by_risk.front().value : enough->value;
   std::stable_sort(by_risk.begin(), by_risk.end(),
                    [](const Candidate& a, const Candidate& b) { return less_risky(a.quality, b.quality); });
   for (const double share : {slack / 2, slack, 2 * slack}) {

@@ -40,7 +40,7 @@ class Shortlist {
   [[nodiscard]] std::vector<Candidate> frontier() const;
 
  private:
-  using Level = std::array<double, 6>;
+  using Level = std::array<double, 7>;
   struct Hash {
     std::size_t operator()(const Level& level) const;
   };

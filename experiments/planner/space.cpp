@@ -131,9 +131,23 @@ class SpaceBuilder {
     return !base_.site_compute.empty() && base_.workload.batch_shares.empty() && !given_step_time() &&
            !method.one_site && costmodel::allows_unequal_parts(method);
   }
+  /// Whether the values of a key may train models of different quality, which QualityCoordinates does not
+  /// see.
+  static bool may_cost_quality(const std::string& key) {
+    static const std::set<std::string> seen = {
+        "strategy.method",        "strategy.local_steps", "strategy.expert_overlap",
+        "strategy.payload_dtype", "strategy.fragments",   "strategy.placement",
+        "strategy.overlap_steps", "strategy.collective",  "strategy.ring_order",
+        "strategy.regions",       "strategy.skip_token",  "strategy.reshuffle_rounds",
+        "strategy.bucket_bytes",  "workload.batch"};
+    const bool of_training =
+        key.starts_with("strategy.") || key.starts_with("workload.") || key.starts_with("model.");
+    return of_training && !seen.contains(key);
+  }
   void describe(const Axis& axis) {
     if (described_.insert(axis.key).second && axis.key != "strategy.method")
-      space_.tried.push_back(axis.key + ": " + values_text(axis));
+      space_.tried.push_back(axis.key + ": " + values_text(axis) +
+                             (may_cost_quality(axis.key) ? " (what they cost in loss is not compared)" : ""));
   }
 
   /// The axis of participating sites. A step time that the scenario gives is valid only for the scenario's

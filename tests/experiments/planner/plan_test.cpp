@@ -93,11 +93,14 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
     }
   }
   CHECK(fastest_shown <= fastest * (1 + kTie));
-  // The first row takes the least risk of those within 5 % of the fastest.
+  // The first row takes the least risk of those within 5 % of the fastest one with at least 20 rounds.
+  double enough = 1e300;
+  for (const Possible& one : possible)
+    if (!one.few) enough = std::min(enough, one.time_s);
   const json& first = plan["frontier"][0];
   CHECK(first == plan["recommended"]);
-  CHECK(first["closed_form"]["wall_clock_s"].get<double>() <= fastest * 1.05 * (1 + 1e-9));
-  std::erase_if(possible, [&](const Possible& one) { return one.time_s > fastest * 1.05 / (1 + kTie); });
+  CHECK(first["closed_form"]["wall_clock_s"].get<double>() <= enough * 1.05 * (1 + 1e-9));
+  std::erase_if(possible, [&](const Possible& one) { return one.time_s > enough * 1.05 / (1 + kTie); });
   const auto least = std::min_element(possible.begin(), possible.end(),
                                       [](const auto& a, const auto& b) { return a.risk() < b.risk(); });
   const int steps = first["local_steps"], overlap = first["expert_overlap"];
