@@ -91,7 +91,8 @@ def test_the_settings_of_the_outer_optimiser_have_the_defaults_of_the_scenario()
     for kind, rate in (("nesterov", 0.7), ("adam", 0.1)):
         outer = _scenario.ask(one_site(outer_optimizer=kind)).outer
         assert (outer.kind, outer.learning_rate) == (kind, rate)
-        assert (outer.momentum, outer.kept_share) == (keys["outer_momentum"]["default"], keys["kept_share"]["default"])
+        assert (outer.momentum, outer.kept_share) == (0.9, keys["kept_share"]["default"])
+    assert "0.9, or 0 with sparse_loco" in keys["outer_momentum"]["description"]
     assert "0.7 for nesterov, 0.1 for adam and yogi" in keys["outer_learning_rate"]["description"]
     given = _scenario.ask(one_site(trainer={"outer_learning_rate": "40%", "outer_momentum": 0.5, "kept_share": "25%"})).outer
     assert (given.learning_rate, given.momentum, given.kept_share) == (0.4, 0.5, 0.25)

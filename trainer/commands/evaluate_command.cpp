@@ -16,7 +16,6 @@
 #include "trainer/run/run_data.hpp"
 #include "trainer/run/starting_point.hpp"
 #include "trainer/run/training_run.hpp"
-#include "trainer/run/unseen.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
 #include "trainer/whole/evaluation.hpp"
 #include "trainer/whole/exported_model.hpp"

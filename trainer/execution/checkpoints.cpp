@@ -77,9 +77,11 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
   std::vector<Snapshot> snapshots;
   for (const NodeId node : executor.hosted()) {
     Snapshot snapshot{file(rounds, node), {}, {}};
+    // What is in flight comes first: its encodings may have lost something, which the state then has.
+    NamedTensors in_flight = executor.in_flight(node);
     for (const auto& [name, tensor] : executor.worker(node).state())
       snapshot.tensors.emplace_back(name, tensor.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
-    for (auto& arrived : executor.in_flight(node)) snapshot.tensors.push_back(std::move(arrived));
+    for (auto& arrived : in_flight) snapshot.tensors.push_back(std::move(arrived));
     for (const auto& [name, tensor] : snapshot.tensors) {
       // A sum is not finite if a value is not.
       if (!std::isfinite(tensor.sum().item<double>()))

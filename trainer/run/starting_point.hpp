@@ -48,6 +48,11 @@ void check_same_model(const costmodel::ModelShape& weights, const costmodel::Mod
 /// The same for the numbers in [trainer] that the model's function depends on.
 void check_same_constants(const ModelConstants& weights, const ModelConstants& scenario);
 
+/// Throws UsageError if the model was trained on the validation sequences of `data`: `sequences` from its
+/// end, or another file. Says so on `out` if it is not known what the model was trained on. Only the model's
+/// last training is known, and not one that this training began with.
+void check_unseen(const WholeModel& whole, const RunData& data, std::int64_t sequences, std::ostream& out);
+
 /// What a run may begin with: the scenario's model and constants, not trained on the run's validation
 /// sequences.
 void check_start(const WholeModel& whole, const RunRequest& request, const RunData& data,

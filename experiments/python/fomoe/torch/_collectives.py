@@ -93,6 +93,7 @@ class Run:
 
     contributes = True
     gets_result = True
+    tracks_losses = False  # set before `give` if lost() will be asked
 
     def given(self) -> int:
         return self.elements
@@ -127,14 +128,34 @@ class Run:
     def result(self) -> torch.Tensor:
         return self.value
 
-    def as_read(self, flat: torch.Tensor) -> torch.Tensor:
-        """What the others decode of this node's contribution."""
-        if not isinstance(self, (Direct, Chunked)):
-            return self.codec.round_trip(flat)
-        return torch.cat([self.codec.round_trip(self.chunk(flat, c)) for c in range(self.steps.n)])
+    def lost(self) -> torch.Tensor:
+        """What this node's encodings took from the sum of all contributions: flat [elements]."""
+        return self.value - self.codec.round_trip(self.value)
 
 
-class Direct(Run):
+class Reduces(Run):
+    """Keeps what each encoding of a chunk takes."""
+
+    losses: torch.Tensor | None = None
+
+    def lost(self) -> torch.Tensor:
+        assert self.losses is not None
+        return self.losses
+
+    def _keep_loss(self, chunk: int, loss: torch.Tensor, share: float) -> None:
+        if self.losses is None:
+            self.losses = loss.new_zeros(self.elements)
+        self.chunk(self.losses, chunk).add_(loss, alpha=1 / share)
+
+    def _encoded(self, chunk: int, values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
+        """share: the part of `values` that is this node's, 1 of a sum and 1/n of a mean, of which it keeps 1/share of what is lost."""
+        data = self.codec.encode(values)
+        if self.tracks_losses:
+            self._keep_loss(chunk, values - self.codec.decode(data, values.numel(), values), share)
+        return data
+
+
+class Direct(Reduces):
     """Direct all-reduce. The own contribution is rounded like the others, so that it does not matter who adds."""
 
     def before(self, step: int) -> None:
@@ -142,7 +163,7 @@ class Direct(Run):
             self.heard: list[torch.Tensor | None] = [None] * self.steps.n
 
     def send(self, step: int, sending: Sending, segment: int) -> torch.Tensor:
-        return self.codec.encode(self.chunk(self.value, sending.first)) if step == 0 else self.encoded
+        return self._encoded(sending.first, self.chunk(self.value, sending.first)) if step == 0 else self.encoded
 
     def receive(self, step: int, sending: Sending, segment: int, data: torch.Tensor) -> None:
         values = self.codec.decode(data, self.size(sending.first), self.value)
@@ -154,17 +175,20 @@ class Direct(Run):
     def after(self, step: int) -> None:
         if step != 0:
             return
-        self.heard[self.p] = self.codec.round_trip(self.chunk(self.value, self.p))
+        own = self.chunk(self.value, self.p)
+        self.heard[self.p] = self.codec.round_trip(own)
+        if self.tracks_losses:
+            self._keep_loss(self.p, own - self.heard[self.p], 1)
         total = self.heard[0].clone()
         for values in self.heard[1:]:
             total += values
         total /= self.steps.n
-        self.encoded = self.codec.encode(total)
+        self.encoded = self._encoded(self.p, total, 1 / self.steps.n)
         self.value = self.value.clone()  # a source may hand out its own tensor
         self.chunk(self.value, self.p).copy_(self.codec.decode(self.encoded, total.numel(), self.value))
 
 
-class Chunked(Run):
+class Chunked(Reduces):
     """All-reduce, reduce-scatter or all-gather around a ring or by halving and doubling: partial sums travel, then means."""
 
     def given(self) -> int:
@@ -179,17 +203,17 @@ class Chunked(Run):
             return
         own, self.value = self.value, self.value.new_empty(self.elements)
         self.chunk(self.value, self.p).copy_(own)
-        self._encode(self.p)
+        self._encode(self.p, 1)
 
-    def _encode(self, chunk: int) -> None:
+    def _encode(self, chunk: int, share: float) -> None:
         """From here on this node, too, goes on with the values that the others decode."""
         mine = self.chunk(self.value, chunk)
-        self.encoded[chunk] = self.codec.encode(mine).clone()
+        self.encoded[chunk] = self._encoded(chunk, mine, share).clone()
         mine.copy_(self.codec.decode(self.encoded[chunk], mine.numel(), mine))
 
     def send(self, step: int, sending: Sending, segment: int) -> torch.Tensor:
         chunk = sending.first + segment
-        return self.codec.encode(self.chunk(self.value, chunk)) if step < self.steps.reducing() else self.encoded[chunk]
+        return self._encoded(chunk, self.chunk(self.value, chunk)) if step < self.steps.reducing() else self.encoded[chunk]
 
     def receive(self, step: int, sending: Sending, segment: int, data: torch.Tensor) -> None:
         chunk = sending.first + segment
@@ -207,7 +231,7 @@ class Chunked(Run):
         chunk = self.steps.reduced_chunk(self.p)
         self.chunk(self.value, chunk).div_(self.steps.n)
         if self.steps.pattern == "all_reduce":
-            self._encode(chunk)
+            self._encode(chunk, 1 / self.steps.n)
 
     def result(self) -> torch.Tensor:
         return self.chunk(self.value, self.p) if self.steps.pattern == "reduce_scatter" else self.value

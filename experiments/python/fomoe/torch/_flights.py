@@ -31,6 +31,7 @@ class Flight:
     end_s: float
     steps: int  # that the node had made when the transfer read what it sends
     results: list[tuple[Payload, torch.Tensor]]
+    losses: list[tuple[Payload, torch.Tensor]]  # what this node's encodings took; known when the transfer has ended
 
 
 def _written(op: Op, partial: bool) -> set[int]:
@@ -107,7 +108,7 @@ class Flights:
         """The run has read what it sends."""
         follows = [self.under_way[which[0], before].future for before in op.after if (which[0], before) in self.under_way]
         follows = [future for future in follows if future is not None]
-        flight = Flight(op, None, self.now(), 0.0, steps, [])
+        flight = Flight(op, None, self.now(), 0.0, steps, [], [])
         device = self.like.device
 
         def exchange() -> None:
@@ -119,7 +120,7 @@ class Flights:
                 flight.start_s = self.now()
             run.exchange()
             flight.end_s = self.now()
-            flight.results = run.results
+            flight.results, flight.losses = run.results, run.losses
 
         flight.future = self._threads.run(exchange)
         self.under_way[which] = flight
@@ -146,7 +147,7 @@ class Flights:
                 flight.future.result()
 
     def state(self) -> dict[str, Any]:
-        """After all transfers have ended; what they received is part of the state."""
+        """After all transfers have ended; what they received is part of the state. What they lost is part of the worker's."""
         self.wait_for_all()
         flights = [(which, flight.steps, [values.clone() for _, values in flight.results]) for which, flight in self.under_way.items()]
         return {"channels": self.channels, "partial": dict(self.partial), "flights": flights}
@@ -157,7 +158,7 @@ class Flights:
         for which, steps, values in state["flights"]:
             op = op_of(tuple(which))
             payloads = list(_delivered(op, self.transport.node))
-            self.under_way[tuple(which)] = Flight(op, None, 0.0, 0.0, steps, list(zip(payloads, values)))
+            self.under_way[tuple(which)] = Flight(op, None, 0.0, 0.0, steps, list(zip(payloads, values)), [])
 
 
 def _delivered(op: Op, node: int) -> Iterator[Payload]:

@@ -77,7 +77,7 @@ class Cut:
         self.to_partial = op.pattern == "reduce_scatter" or payload.chunks > 1
         self.runs: list[Run] = [make_run(op.pattern, op.collective, len(exchange.nodes), p, elements, codec, like)
                                 for elements in buckets(payload.elements, codec, bucket_bytes)]
-        self.nodes = exchange.nodes
+        self.nodes, self.keeps_losses = exchange.nodes, False
 
     def give(self, flat: torch.Tensor) -> None:
         begin = 0
@@ -86,8 +86,8 @@ class Cut:
             begin += run.given()
         assert begin == flat.numel(), "the length of a payload differs from its length in the plan"
 
-    def as_read(self, flat: torch.Tensor) -> torch.Tensor:
-        return torch.cat([run.as_read(part) for run, part in zip(self.runs, flat.split([run.elements for run in self.runs]))])
+    def lost(self) -> torch.Tensor:
+        return torch.cat([run.lost() for run in self.runs])
 
     def result(self) -> torch.Tensor:
         parts = [run.result() for run in self.runs]
@@ -118,19 +118,20 @@ class TransferRun:
                     call += 1
         self.phases = [(runs, step) for runs in calls for step in range(max(run.steps.count() for _, run in runs))]
         self.results: list[tuple[Payload, torch.Tensor]] = []
+        self.losses: list[tuple[Payload, torch.Tensor]] = []
 
     def _key(self, payload: Payload) -> Key:
         return (self.round, payload.content, payload.groups)
 
-    def read(self, source: Callable[[Payload], torch.Tensor], lost: Callable[[Payload, torch.Tensor], None] | None) -> None:
-        """Reads what this node sends. lost: receives what the other nodes do not get of it, if the format is lossy."""
+    def read(self, source: Callable[[Payload], torch.Tensor], keeps_losses: bool) -> None:
+        """Reads what this node sends. keeps_losses: after exchange(), `losses` has what this node's encodings took from the sums."""
         for cut in self.cuts:
             if cut.from_partial or not cut.runs[0].contributes:
                 continue
-            flat = source(cut.payload)
-            cut.give(flat)
-            if lost is not None and len(cut.nodes) > 1:  # a node alone keeps its own values
-                lost(cut.payload, flat - cut.as_read(flat))
+            cut.keeps_losses = keeps_losses and len(cut.nodes) > 1  # a node alone keeps its own values
+            for run in cut.runs:
+                run.tracks_losses = cut.keeps_losses
+            cut.give(source(cut.payload))
 
     @torch.no_grad()
     def exchange(self) -> None:
@@ -140,6 +141,8 @@ class TransferRun:
         for runs, step in self.phases:
             self._phase([(cut, run) for cut, run in runs if step < run.steps.count()], step)
         for cut in self.cuts:
+            if cut.keeps_losses:
+                self.losses.append((cut.payload, cut.lost()))
             if cut.to_partial:
                 self.partial[self._key(cut.payload)] = cut.result().clone()
             elif cut.runs[0].gets_result:

@@ -84,10 +84,14 @@ class Walk:
 
     def state(self) -> dict[str, Any]:
         """Only numbers, texts and tensors, so that torch.load reads it without pickled code."""
+        flights = self.flights.state()  # first: what transfers lost belongs to the worker's tables
+        for flight in self.flights.under_way.values():
+            for payload, values in flight.losses:
+                self.worker.keep_residual(payload, values)
         tables = {name: [tensor.clone() for tensor in tensors] for name, tensors in self.worker.tables().items()}
         return {"round": self.round, "op": self._op, "left": self._left, "started": list(self._started), "done": list(self._done), "steps": self.steps,
                 "placement": self._placement, "waits_for": self.waits_for, "channels": dict(self._channels), "read_at": list(self._read_at.items()),
-                "worker": tables, "flights": self.flights.state(),
+                "worker": tables, "flights": flights,
                 "averages": [(part.index, part.dim, part.begin, part.end, values.clone()) for part, values in self.worker.averages]}
 
     @torch.no_grad()
@@ -202,7 +206,7 @@ class Walk:
 
     def _read_into(self, run: TransferRun, op: Op) -> None:
         lossy = any(payload.content == "pseudo_gradient" and Codec(payload.format).lossy for cut in run.cuts for payload in [cut.payload])
-        run.read(lambda payload: self._source(op, payload), self.worker.keep_residual if lossy else None)
+        run.read(lambda payload: self._source(op, payload), lossy)
 
     def _start(self, index: int, op: Op) -> None:
         self._started[index] = True
@@ -219,8 +223,10 @@ class Walk:
         for before in self.flights.under_way[which].op.after:
             self._settle((which[0], before))
         flight = self.flights.wait(which)
+        for payload, values in flight.losses:
+            self.worker.keep_residual(payload, values)
         for payload, values in flight.results:
-            self.worker.write(payload, values, self.steps)
+            self.worker.write(payload, values, self.steps, flight.op.pattern == "all_reduce")
         if which[0] == self.round:
             self._done[which[1]] = True
         if any(self.node in exchange.nodes for exchange in flight.op.exchanges) and flight.end_s > 0:
@@ -248,11 +254,11 @@ class Walk:
                     continue
                 sent.add((payload.content, key))
                 if self.node in after[key] and self.node in before[key]:
-                    self.worker.write(payload, Codec(payload.format).round_trip(self.worker.read(payload)), self.steps)
+                    self.worker.write(payload, Codec(payload.format).round_trip(self.worker.read(payload)), self.steps, False)
         for payload, values in run.results:
             group = self.plan.groups[payload.groups[0]]
             if self.node in after[group.layers[0], group.experts[0]]:
-                self.worker.write(payload, values, self.steps)
+                self.worker.write(payload, values, self.steps, False)
         if "outer_moment1" not in contents:
             self.experts.reset_outer_state(moved)
         if any(self.node in exchange.nodes for exchange in op.exchanges):
