@@ -1,7 +1,7 @@
 // torchtitan: FSDP2, whose 32-bit weights are gathered as 16-bit copies for one layer at a time.
 //
 // Most measured runs have reserved memory only; the model is 4 % off them in the median, up to 11 % too low
-// with tensor parallelism, and up to 13 % with pipelines.
+// with tensor parallelism, and 1 to 12 % too low with pipelines.
 #include <algorithm>
 
 #include "costmodel/counts/stacks.hpp"

@@ -134,7 +134,7 @@ void run_plan(const Arguments& arguments) {
       "top", po::value<std::string>()->default_value("10")->value_name("N"),
       "largest number of rows in the answer")(
       "slack", po::value<std::string>()->default_value("5%")->value_name("SHARE"),
-      "without a quality model, what the recommended row may take above the least")(
+      "without a quality model, what the recommended row may take above the least with at least 20 rounds")(
       "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
       "values to try for a key, in the form of `fomoe sweep`; they replace the default values of the key, or "
       "add a key")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
@@ -151,7 +151,7 @@ void run_plan(const Arguments& arguments) {
       "by the\ntime or cost to equal loss. If they cover nothing, there is no single best\ncombination, "
       "since fewer synchronisations can reduce quality. The answer is then a frontier: "
       "the best\ncombination for each level of risk to quality. Its first row takes the least risk among "
-      "those within --slack\nof the least time (or cost, or energy).",
+      "those within --slack\nof the least time (or cost, or energy) with at least 20 rounds.",
       {"fomoe plan experiments/scenarios/two-sites.toml",
        "fomoe plan experiments/scenarios/two-sites.toml --vary strategy.method=diloco,fomoe --vary "
        "strategy.local_steps=8..512*2 --top 5",

@@ -128,10 +128,9 @@ void simulate(std::vector<Finalist>& finalists, const std::vector<std::size_t>& 
 /// what its command gives. Other rows may come up meanwhile.
 void decide_by_whole_simulations(Answer& answer, const AnswerOptions& options,
                                  const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  constexpr int kMostTimes = 4;
   std::set<std::size_t> whole;
   Answer decided;
-  for (int times = 0; times < kMostTimes; ++times) {
+  for (;;) {  // each time simulates a finalist that was not, or ends
     decided = answer;
     decide(decided, options);
     std::vector<std::size_t> again;

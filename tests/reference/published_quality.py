@@ -22,12 +22,10 @@ TABLE = pathlib.Path(__file__).parents[2] / "experiments/data/published_quality.
 T90 = [3.0776835372, 1.8856180832, 1.6377443536, 1.5332062741, 1.4758840488, 1.4397557473, 1.4149239277, 1.3968153098, 1.3830287384, 1.3721836411]
 
 SURFACE_PAPER = "Charles et al. 2025"
-SURFACE_STEPS = 30   # K of all runs of the surface
-LEAST_STEPS = 20     # below this K, the level of this K is kept: two studies of K reach down to it
+SURFACE_STEPS, LEAST_STEPS = 30, 20  # K of all runs of the surface; the K whose level is kept below it: two studies reach down to it
 LEAST_ROUNDS, MOST_REPLICAS = 20, 8
 MOST_STEPS_OF_REPLICAS = 100        # for differences between numbers of replicas
-LEVEL_PARAMETERS = (3.4e7, 1e10)    # active
-CONTRAST_PARAMETERS = (2e7, 3e10)
+LEVEL_PARAMETERS, CONTRAST_PARAMETERS = (3.4e7, 1e10), (2e7, 3e10)  # active
 LEVEL_TOKENS = (15, 340)            # an active parameter: from 2502.12996 (100M) to 2509.10439 (150M)
 CONTRAST_TOKENS = (15, 1900)        # to 2311.08105 (150M)
 TOLERANCE = 1.01                    # covers rounding to whole steps, and norms that are counted or not

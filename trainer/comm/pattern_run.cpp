@@ -18,7 +18,11 @@ namespace {
 class ChunkLosses : public PatternRun {
  public:
   using PatternRun::PatternRun;
-  [[nodiscard]] at::Tensor lost(int p) override { return losses_[static_cast<std::size_t>(p)]; }
+  /// Zeros if the node encoded nothing, as with fewer elements than nodes.
+  [[nodiscard]] at::Tensor lost(int p) override {
+    const at::Tensor& kept = losses_[static_cast<std::size_t>(p)];
+    return kept.defined() ? kept : at::zeros({elements()}, value(p).options());
+  }
 
  protected:
   /// Bytes of `values`, which is chunk `c` at position `p`. `share` of it is this node's, so that it keeps
@@ -29,14 +33,13 @@ class ChunkLosses : public PatternRun {
     return bytes;
   }
   void add_loss(int p, int c, const at::Tensor& loss, double share) {
-    if (losses_.empty()) losses_.resize(static_cast<std::size_t>(size()));
     at::Tensor& kept = losses_[static_cast<std::size_t>(p)];
     if (!kept.defined()) kept = at::zeros({elements()}, loss.options());
     chunk(kept, c).add_(loss, 1 / share);
   }
 
  private:
-  std::vector<at::Tensor> losses_;
+  std::vector<at::Tensor> losses_ = std::vector<at::Tensor>(static_cast<std::size_t>(size()));
 };
 
 /// Direct all-reduce: position q receives chunk q from every node, adds the chunks in the order of positions,

@@ -159,6 +159,16 @@ TEST_CASE("the example price file is read, marked as assumed, and prices the eig
   CHECK(report["scenario"]["prices"]["sites"].size() == 8);
 }
 
+TEST_CASE("another price of a GPU beside a price file leaves egress as it is") {
+  const std::string command =
+      "fomoe simulate experiments/scenarios/four-regions.toml --engine closed-form --output -";
+  const json before = answer(command), after = answer(command + " --set prices.gpu_hour=3USD");
+  const double hours = after["wall_clock_s"].get<double>() / 3600;
+  CHECK(close(after["cost"]["gpu_cost"].get<double>(), 4 * 8 * 3.0 * hours));
+  CHECK(after["cost"]["egress_cost"] == before["cost"]["egress_cost"]);
+  CHECK(after["cost"]["egress_cost"].get<double>() > 0);
+}
+
 TEST_CASE("the price file of AWS: each region's price to other regions and to the internet") {
   // Skyplane's table of AWS's prices: us-east-1 to us-east-2 0.01, us-east-2 to eu-central-1 0.02, and
   // eu-central-1 to the internet 0.09; sa-east-1 to any region 0.138. A ring of the given order.

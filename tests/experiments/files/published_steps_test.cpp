@@ -97,6 +97,39 @@ TEST_CASE("a scenario that uses a published speed has its tokens per second, and
   CHECK(wrong.err.find("did you mean published:torchtitan-llama3.1-8b-8xh100-bf16?") != std::string::npos);
 }
 
+TEST_CASE("a published speed is of its own device: another peak, format or accelerator is refused") {
+  const std::string command = "fomoe simulate " + kTwoSites +
+                              " --engine closed-form --set "
+                              "compute.profile=published:torchtitan-llama3.1-8b-8xh100-bf16 --set compute.";
+  for (const char* key : {"peak_flops=312TFLOPS", "dtype=fp8", "accelerator=A100-80GB-SXM"}) {
+    CAPTURE(std::string(key));
+    const Ran refused = run_in(source_dir(), command + key);
+    CHECK(refused.exit_status == 2);
+    CHECK(refused.err.find("together with profile = \"published:") != std::string::npos);
+  }
+  CHECK(run_in(source_dir(), command + "accelerator=H100-SXM").exit_status == 0);
+}
+
+TEST_CASE("shares of the peak: mxfp8 has that of fp8, and a format without a known peak has none") {
+  PublishedSteps row = row_of("model_tflops_per_gpu", 400);
+  row.dtype = "mxfp8";
+  CHECK(*scenario::mfu_of(row) == Approx(400e12 / 1979e12).epsilon(1e-3));
+  row.dtype = "nvfp4";
+  CHECK(!scenario::mfu_of(row));
+}
+
+TEST_CASE("published runs that bound an interval have the scenario's number format") {
+  const Ran ran = run_in(source_dir(),
+                         "fomoe simulate experiments/scenarios/four-regions.toml --engine closed-form --set "
+                         "model.hf_config=../models/llama-3.1-8b.json");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const std::size_t at = ran.out.find("closest to this model");
+  REQUIRE(at != std::string::npos);
+  const std::string named = ran.out.substr(at, ran.out.find("(fomoe list profiles)", at) - at);
+  CHECK(named.find("bf16") != std::string::npos);
+  CHECK(named.find("fp8") == std::string::npos);
+}
+
 TEST_CASE("each published run of a model whose config is here is reproduced to 1 %") {
   const std::map<std::string, std::string> configs = {{"Qwen3-30B-A3B", "qwen3-30b-a3b"},
                                                       {"Qwen3 MoE 30B", "qwen3-30b-a3b"},

@@ -94,11 +94,15 @@ TEST_CASE("search: a target that both ends miss is crossed towards the end that 
   CHECK(largest.kind == Found::Kind::largest);
   CHECK(largest.value == doctest::Approx(5).epsilon(1e-3));
   CHECK(largest.missed_again == 1e-3);
+  REQUIRE(largest.other_end);
+  CHECK(*largest.other_end == doctest::Approx(2).epsilon(1e-3));
   Asked above{[](double value) { return value > 5 ? -0.01 : value - 2; }};
   const Found smallest = found_with(above, {1e-3, 1e3});
   CHECK(smallest.kind == Found::Kind::smallest);
   CHECK(smallest.value == doctest::Approx(2).epsilon(1e-3));
   CHECK(smallest.missed_again == 1e3);
+  REQUIRE(smallest.other_end);
+  CHECK(*smallest.other_end == doctest::Approx(5).epsilon(1e-3));
 }
 
 TEST_CASE("search: whole numbers from 0 on") {

@@ -226,7 +226,7 @@ class Walk:
         for payload, values in flight.losses:
             self.worker.keep_residual(payload, values)
         for payload, values in flight.results:
-            self.worker.write(payload, values, self.steps, flight.op.pattern == "all_reduce")
+            self.worker.write(payload, values, self.steps)
         if which[0] == self.round:
             self._done[which[1]] = True
         if any(self.node in exchange.nodes for exchange in flight.op.exchanges) and flight.end_s > 0:
@@ -254,11 +254,11 @@ class Walk:
                     continue
                 sent.add((payload.content, key))
                 if self.node in after[key] and self.node in before[key]:
-                    self.worker.write(payload, Codec(payload.format).round_trip(self.worker.read(payload)), self.steps, False)
+                    self.worker.write(payload, Codec(payload.format).round_trip(self.worker.read(payload)), self.steps)
         for payload, values in run.results:
             group = self.plan.groups[payload.groups[0]]
             if self.node in after[group.layers[0], group.experts[0]]:
-                self.worker.write(payload, values, self.steps, False)
+                self.worker.write(payload, values, self.steps)
         if "outer_moment1" not in contents:
             self.experts.reset_outer_state(moved)
         if any(self.node in exchange.nodes for exchange in op.exchanges):
