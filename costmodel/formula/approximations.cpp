@@ -32,13 +32,16 @@ std::vector<std::string> not_in_closed_form(const Scenario& scenario) {
         "queues, "
         "losses, and connections that compete are only simulated; simulate the scenario to include them");
   if (network.jitter_s > 0 || network.call_overhead_s > 0 || network.ring_model != RingModel::stepwise ||
-      scenario.strategy.bucket_bytes > 0 || !scenario.platform.shared_links.empty() ||
-      !scenario.platform.changes.empty() || scenario.variation.varies() ||
-      scenario.strategy.granularity != Granularity::flat)
+      scenario.strategy.bucket_bytes > 0 || !scenario.platform.changes.empty() ||
+      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat)
     notes.emplace_back(
         "the closed form does not model jitter, overheads per call, buckets, one collective per tensor, "
-        "fluid rings, links that several paths share, link rates that change, or waiting for steps of "
-        "varying duration; simulate the scenario to include them");
+        "fluid rings, link rates that change, or waiting for steps of varying duration; simulate the "
+        "scenario to include them");
+  if (!scenario.platform.shared_links.empty())
+    notes.emplace_back(
+        "the closed form lets a link that several paths share pass on the bytes of each transfer by itself, "
+        "without flows that compete on several links; simulate the scenario to include them");
   if (network.payload_bytes_per_s)
     notes.emplace_back(
         "the closed form lets a site prepare its payloads one after another, also those of transfers that "

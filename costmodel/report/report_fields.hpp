@@ -57,6 +57,7 @@ inline constexpr ReportField<Bottleneck> kBottleneckFields[] = {
     {"limited_by", &Bottleneck::limited_by},
     {"link", &Bottleneck::link},
     {"link_busy_share", &Bottleneck::link_busy_share},
+    {"waits_for", &Bottleneck::waits_for, false},
 };
 
 }  // namespace fomoe::costmodel

@@ -32,6 +32,7 @@ struct Bottleneck {
   std::string limited_by;      // "compute" or "communication": the larger share of the mean round
   std::string link;            // the busiest uplink, downlink or path
   double link_busy_share = 0;  // its bytes ÷ capacity, over the mean round's duration
+  std::string waits_for;  // the cause of most of the waiting (waiting_cause.hpp); empty: unknown, or none
 };
 
 /// Means over rounds, and over sites if sites differ. duration_s = compute_s + exposed_communication_s +

@@ -173,7 +173,13 @@ std::string verdict(const std::vector<Case>& cases) {
            std::make_tuple(b->steps_per_round(), total_sent(*b));
   });
 
-  std::string text = same_answers(cases);
+  std::string text;
+  if (std::any_of(cases.begin(), cases.end(),
+                  [&](const Case& one) { return one.question != cases.front().question; }))
+    text =
+        "These cases do not train the same model on the same workload: the fastest case is not necessarily "
+        "the best. ";
+  text += same_answers(cases);
   if (equal.size() == 1) {
     text += fmt::format("Fastest: {}. It {}.", quoted(chosen), limit(chosen));
   } else {
@@ -213,9 +219,8 @@ std::string verdict(const std::vector<Case>& cases) {
         fmt::format(" {} {}.", faster(one->report.wall_clock_s, chosen.report.wall_clock_s), quoted(*one));
     break;
   }
-  if (chosen.ring && waits_for_latency(chosen.report)) {
+  if (chosen.direct_is_faster)
     text += " A ring incurs the latency in each of its steps: try strategy.collective=direct.";
-  }
   return text + on_quality(cases, chosen, reference);
 }
 

@@ -11,8 +11,9 @@ namespace fomoe::commands {
 struct Case {
   std::string name;  // the method and the settings that distinguish the case
   int expert_overlap = 0;
-  bool ring = true;
-  std::int64_t local_steps = 1;  // K of the scenario
+  bool direct_is_faster = false;  // strategy.collective = "direct", in place of the ring of this case
+  std::int64_t local_steps = 1;   // K of the scenario
+  std::string question = {};      // the model and the workload as text
   costmodel::RunReport report = {};
   /// Optimiser steps between two synchronisations in the executed plan. The last round may have fewer.
   [[nodiscard]] std::int64_t steps_per_round() const {
@@ -26,7 +27,7 @@ struct Case {
 /// limits each of the two cases. Times within 1 % of each other count as equal, but the quality of the
 /// trained models may differ. Among cases within 1 % of the fastest, the text therefore names the case that
 /// synchronises most often. If several cases synchronise equally often, it names the case that sends the
-/// fewest bytes.
+/// fewest bytes. If the cases train different models or workloads, the text says so first.
 std::string verdict(const std::vector<Case>& cases);
 
 }  // namespace fomoe::commands

@@ -7,6 +7,7 @@
 #include "costmodel/formula/closed_form.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
+#include "experiments/cli/waiting_cause.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/children.hpp"
@@ -72,9 +73,13 @@ Engine read_engine(const po::variables_map& values) {
 }
 
 sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine) {
-  if (engine.simulated) return sim::simulate_scenario(scenario, engine.options);
   sim::SimulatedRun run;
-  run.report = costmodel::closed_form(scenario);
+  if (engine.simulated) {
+    run = sim::simulate_scenario(scenario, engine.options);
+  } else {
+    run.report = costmodel::closed_form(scenario);
+  }
+  run.report.bottleneck.waits_for = waiting_cause(scenario, run.report);
   return run;
 }
 
@@ -109,18 +114,18 @@ std::string left_out(const costmodel::Scenario& scenario, bool simulated, bool f
   return scenario::joined(parts, " and ");
 }
 
-bool waits_for_latency(const costmodel::RunReport& report) {
-  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
-  return waiting >= 0.005 && report.bottleneck.link_busy_share < waiting / 2;
-}
-
 std::string waiting_text(const costmodel::RunReport& report) {
+  const costmodel::Bottleneck& bottleneck = report.bottleneck;
   const double waiting = report.round.exposed_communication_s / report.round.duration_s;
   std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
-  if (waiting < 0.005) return text;
-  return text + fmt::format(", mostly for {} (the busiest link, {}, is {} busy)",
-                            waits_for_latency(report) ? "latency" : "bandwidth", report.bottleneck.link,
-                            human_percent(report.bottleneck.link_busy_share));
+  if (waiting < kLeastWaiting) return text;
+  std::string cause = bottleneck.waits_for;
+  if (cause == "connections") cause = "the rates of single connections";
+  if (cause == "payload_rate") cause = "hosts that copy payloads (network_model.payload_rate)";
+  if (cause == "call_overhead") cause = "the overhead of calls (network_model.call_overhead)";
+  if (!cause.empty()) text += ", mostly for " + cause;
+  return text + fmt::format(" (the busiest link, {}, is {} busy)", bottleneck.link,
+                            human_percent(bottleneck.link_busy_share));
 }
 
 std::string perplexity_text(const costmodel::RunReport& report) {

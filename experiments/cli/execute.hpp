@@ -20,7 +20,8 @@ struct Engine {
 void add_engine_options(boost::program_options::options_description& options);
 Engine read_engine(const boost::program_options::variables_map& values);
 
-/// Runs the scenario. The closed form leaves the plan and the timeline of the result empty.
+/// Runs the scenario, and finds what its sites wait for. The closed form leaves the plan and the timeline of
+/// the result empty.
 sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine);
 /// Simulates scenarios at the same time, each in its own process, and shows how many are done. The result of
 /// a scenario that the simulator refuses is NaN.
@@ -31,11 +32,7 @@ std::vector<costmodel::Speed> simulate_all(const std::vector<costmodel::Scenario
 /// closed form computes it, and failures if `failures` is false. Empty if it leaves nothing out.
 std::string left_out(const costmodel::Scenario& scenario, bool simulated, bool failures);
 
-/// Returns whether sites wait for the network for at least 0.5 % of the time, and wait mainly because of
-/// latency rather than because of busy links.
-bool waits_for_latency(const costmodel::RunReport& report);
-/// "waits for the network 12 % of the time (…)". The parentheses name the busiest link, or latency if no link
-/// is busy.
+/// "waits for the network 12 % of the time, mostly for latency (…)". The parentheses name the busiest link.
 std::string waiting_text(const costmodel::RunReport& report);
 
 /// "130.58 ± 17.58", "12.3", or "unknown". Empty if the scenario has no quality model, or if published runs

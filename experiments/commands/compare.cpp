@@ -20,6 +20,7 @@
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
+#include "experiments/cli/waiting_cause.hpp"
 #include "experiments/output/report_text.hpp"
 #include "experiments/report/readers/names.hpp"
 #include "experiments/results/cost_json.hpp"
@@ -96,6 +97,12 @@ std::string note_on_failures(const std::vector<Case>& cases) {
   if (std::none_of(cases.begin(), cases.end(), [](const Case& one) { return one.report.goodput; })) return "";
   return "Wall clocks and costs are those of the median run with failures; the other columns leave failures "
          "out.\n";
+}
+
+/// What a case trains, as text.
+std::string question_of(const costmodel::Scenario& scenario) {
+  const scenario::Json json = scenario::to_json(scenario);
+  return json["model"].dump() + json["workload"].dump();
 }
 
 /// A bar for each case, with the settings of the case as its label.
@@ -175,9 +182,8 @@ void run_compare(const Arguments& arguments) {
     scenarios.push_back(read_scenario(*values, words(text)));
     limits.push_back(given_limits(*values, scenarios.back()));
     cases.push_back({short_name(scenarios.back(), words(text)),
-                     costmodel::effective_overlap(scenarios.back()),
-                     scenarios.back().strategy.collective == costmodel::Collective::ring,
-                     scenarios.back().strategy.local_steps});
+                     costmodel::effective_overlap(scenarios.back()), direct_is_faster(scenarios.back()),
+                     scenarios.back().strategy.local_steps, question_of(scenarios.back())});
   }
   std::vector<std::string> broken;  // by case: the first limit that it breaks
   for (std::size_t i = 0; i < cases.size(); ++i) {

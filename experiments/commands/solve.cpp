@@ -16,6 +16,7 @@
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
+#include "experiments/cli/waiting_cause.hpp"
 #include "experiments/planner/search.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -213,9 +214,9 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
     if (const std::string more = costmodel::more_connections(scenario.platform, scenario.network);
         !more.empty()) {
       text += " In the scenario, " + more + '.';
-    } else if (waits_for_latency(*solution.at)) {
+    } else if (solution.at->bottleneck.waits_for == "latency") {
       text += " The cause is latency";
-      text += scenario.strategy.collective == costmodel::Collective::ring
+      text += direct_is_faster(scenario)
                   ? ", which a ring incurs in each of its steps: try --set strategy.collective=direct or a "
                     "larger K."
                   : ": try a larger K or sites that are closer to each other.";

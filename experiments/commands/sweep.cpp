@@ -26,7 +26,11 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr std::int64_t kMostFlows = 30'000;  // of one row, about 0.1 s of CPU time
+// The rows of a short sweep are what `fomoe simulate` answers. In a longer one, a row has about 0.1 s of CPU
+// time, a tenth of that.
+constexpr std::uint64_t kShortSweep = 100;          // rows, of all shards
+constexpr std::uint64_t kMostRows = 1'000'000'000;  // of a shard, about 300 GB
+constexpr std::int64_t kMostFlowsOfRow = 30'000;
 
 /// Returns 0 if the text is not a whole number.
 std::uint64_t whole_number(std::string_view text) { return parse_number<std::uint64_t>(text).value_or(0); }
@@ -183,7 +187,8 @@ void run_sweep(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
                         "a key and its values: v1,v2,…, lo..hi+step, lo..hi*factor or lo..hi*n/decade; "
-                        "required, once for each key")(
+                        "required, once for each key; a value that "
+                        "is given twice counts once")(
       "jobs", po::value<std::string>()->value_name("N"),
       "number of worker processes for --engine simulated (default: one for each core)")(
       "shard", po::value<std::string>()->default_value("1/1")->value_name("i/n"),
@@ -217,7 +222,6 @@ void run_sweep(const Arguments& arguments) {
   (void)Output("--output", path, {".csv", ".json"});
   if (path != "-") claim_output("the journal of --output", path + ".partial");
   Engine engine = read_engine(*values);
-  engine.options.most_flows = kMostFlows;
   const int jobs = read_jobs(*values);
   const Shard shard = read_shard((*values)["shard"].as<std::string>());
   const bool resume = (*values)["resume"].as<bool>();
@@ -230,6 +234,12 @@ void run_sweep(const Arguments& arguments) {
   // Each shard gets whole rows. The product is at most 10¹² · 10⁶, which fits 64 bits.
   request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
   request.end = request.grid.rows() * shard.index / shard.count;
+  if (request.end - request.begin > kMostRows)
+    throw UsageError(
+        fmt::format("--vary: got {} rows; expected at most {} in one shard; for example --shard 1/{}",
+                    request.end - request.begin, kMostRows, request.grid.rows() / kMostRows + 1));
+  const bool short_sweep = request.grid.rows() <= kShortSweep;
+  if (!short_sweep) engine.options.most_flows = kMostFlowsOfRow;
 
   const std::optional<costmodel::Scenario> first = scenario_of(request, 0);  // need not be possible
   if (first) warn_about(*first);
@@ -272,6 +282,10 @@ void run_sweep(const Arguments& arguments) {
         message(fmt::format("resumed after {} rows of an earlier run", rows));
       } else {
         journal->start_anew();
+        message(
+            fmt::format("{0}.partial keeps the rows until {0} is complete; --resume continues after an "
+                        "interruption",
+                        path));
       }
     }
     if (engine.simulated) {
@@ -301,6 +315,11 @@ void run_sweep(const Arguments& arguments) {
                                     [](const sweep::Axis& a) { return a.key == "strategy.method"; }),
                         engine.simulated));
   }
+  if (engine.simulated && !engine.options.all_rounds && !short_sweep)
+    message(fmt::format(
+        "each row of more than {} has a tenth of the simulation time of `fomoe simulate`, whose answer can "
+        "differ by a few percent; --rounds all simulates all rounds",
+        kShortSweep));
   if (approximate > 0)
     message(fmt::format(
         "the closed form only approximates {} of {} rows, whose closed_form_exact is false; `fomoe explain` "

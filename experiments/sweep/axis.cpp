@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/single_key.hpp"
@@ -19,7 +20,7 @@ namespace {
 using scenario::Kind;
 
 constexpr double kMostValues = 1e7;
-constexpr double kMostCombinations = 1e12;
+constexpr double kMostCombinations = 1e12;  // of all shards
 
 [[noreturn]] void refuse(const std::string& text, const std::string& got, const std::string& expected) {
   throw UsageError(
@@ -124,6 +125,13 @@ std::string column_of(const std::string& key, Kind kind) {
   }
 }
 
+/// Keeps the first of equal values: ranges may have an end in common.
+template <class Value>
+void without_repetitions(std::vector<Value>& values) {
+  std::set<Value> seen;
+  std::erase_if(values, [&](const Value& value) { return !seen.insert(value).second; });
+}
+
 }  // namespace
 
 std::string Axis::assignment(std::size_t index) const {
@@ -149,6 +157,8 @@ Axis parse_axis(const std::string& text) {
     const scenario::SingleKey first =
         read(axis.key, dots == std::string::npos || dots == 0 ? part : part.substr(0, dots));
     axis.kind = first.key->kind;
+    if (axis.kind == Kind::money && dots != std::string::npos)
+      refuse(text, "a range of prices", "single prices, such as 1USD,2USD");
     if (!scenario::is_number(axis.kind)) {
       axis.words.push_back(dots == std::string::npos ? first.word : read(axis.key, part).word);
     } else if (dots == std::string::npos) {
@@ -165,6 +175,8 @@ Axis parse_axis(const std::string& text) {
         text, fmt::format("{} sets of one site each", axis.words.size()),
         fmt::format("each set of sites in quotes of its own: --vary 'platform.use_sites=\"{}\"' is one set",
                     body));
+  without_repetitions(axis.numbers);
+  without_repetitions(axis.words);
   axis.column = column_of(axis.key, axis.kind);
   return axis;
 }

@@ -22,8 +22,8 @@ struct Axis {
 
 /// Parses "key=v1,v2,…", "key=lo..hi+step" (lo, lo + step, …, up to hi), "key=lo..hi*factor", or
 /// "key=lo..hi*n/decade" (n values per factor of 10). If the key is a count, the values of the last two forms
-/// are rounded to whole numbers. Throws UsageError, or FileError for a key or value that is not valid in a
-/// scenario.
+/// are rounded to whole numbers. A value that is given twice counts once. Throws UsageError, or FileError for
+/// a key or value that is not valid in a scenario.
 Axis parse_axis(const std::string& text);
 
 /// All combinations of the axes' values, numbered from 0. The last axis varies fastest.

@@ -270,14 +270,27 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
       platform.share(from, to, std::move(on_route));
     }
   }
-  // A site without an uplink or downlink of its own gets the sum of the rates of its routes, which never
-  // limits.
+  // A site without an uplink or downlink of its own gets the least rate that all of its routes have in
+  // common, or the sum of the rates of its routes, which never limits.
   const auto rate_of = [&](int from, int to) {
     double rate = platforms::kUnlimited;
     for (const int link : routes[static_cast<std::size_t>(from * n + to)].links)
       rate = std::min(rate, links[static_cast<std::size_t>(link)].bytes_per_s);
     return rate;
   };
+  std::vector<double> most_out(hosts.size(), platforms::kUnlimited), most_in = most_out;
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    if (!links[link].shared) continue;
+    std::vector<int> out(hosts.size(), 0), in = out;  // how many routes of a site use the link
+    for (const auto& [from, to] : users[link]) {
+      ++out[static_cast<std::size_t>(from)];
+      ++in[static_cast<std::size_t>(to)];
+    }
+    for (std::size_t site = 0; site < hosts.size(); ++site) {
+      if (out[site] == n - 1) most_out[site] = std::min(most_out[site], links[link].bytes_per_s);
+      if (in[site] == n - 1) most_in[site] = std::min(most_in[site], links[link].bytes_per_s);
+    }
+  }
   for (int site = 0; site < n; ++site) {
     double out = 0, in = 0;
     for (int other = 0; other < n; ++other) {
@@ -285,6 +298,8 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
       out += rate_of(site, other);
       in += rate_of(other, site);
     }
+    out = std::min(out, most_out[static_cast<std::size_t>(site)]);
+    in = std::min(in, most_in[static_cast<std::size_t>(site)]);
     platforms::Site& own = platform.sites[static_cast<std::size_t>(site)];
     if (own.uplink_bytes_per_s == platforms::kUnlimited) own.uplink_bytes_per_s = out;
     if (own.downlink_bytes_per_s == platforms::kUnlimited) own.downlink_bytes_per_s = in;

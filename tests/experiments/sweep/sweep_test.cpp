@@ -83,6 +83,38 @@ TEST_CASE("each row is the report of `fomoe simulate` with the same --set, for b
   }
 }
 
+TEST_CASE("rows of a Linux host are the answers of `fomoe simulate`, if there are at most 100") {
+  // Connections with windows are simulated several times, and rounds with many bytes without windows: both
+  // depend on how much simulation is allowed.
+  const std::string far =
+      "experiments/scenarios/two-sites.toml --set platform.sites=4 --set workload.tokens=40e6 --set "
+      "strategy.local_steps=2 --set platform.bandwidth=10Gbps --set platform.latency=80ms ";
+  const auto rows_of = [&](const std::string& options) {
+    const Ran ran = run_in(source_dir(), "fomoe sweep " + far + options);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return std::pair(json::parse(ran.out)["rows"], ran.err);
+  };
+  const auto [few, said] = rows_of("--vary strategy.method=expert_parallel_wan,diloco");
+  CHECK(said.find("a tenth of the simulation time") == std::string::npos);
+  for (const json& row : few) {
+    const Ran single = run_in(source_dir(), "fomoe simulate " + far + "--output - --set strategy.method=" +
+                                                row["strategy.method"].get<std::string>());
+    REQUIRE_MESSAGE(single.exit_status == 0, single.err);
+    CHECK(row["wall_clock_s"] == json::parse(single.out)["wall_clock_s"]);
+  }
+  const auto [many, said_of_many] =
+      rows_of("--vary strategy.local_steps=1..101+1 --set strategy.method=diloco --set workload.tokens=1e6");
+  CHECK(many.size() == 101);
+  CHECK(said_of_many.find("each row of more than 100 has a tenth of the simulation time") !=
+        std::string::npos);
+}
+
+TEST_CASE("a value that is given twice counts once") {
+  CHECK(rows("--engine closed-form --vary strategy.local_steps=16,16,8..16+4 --vary "
+             "strategy.method=ddp,diloco,ddp")
+            .size() == 3 * 2);
+}
+
 TEST_CASE("the last --vary changes fastest, units are in the column names, and numbers are in SI") {
   const auto lines =
       lines_of(csv("--engine closed-form --vary strategy.placement=random,fixed --vary "
@@ -241,6 +273,9 @@ TEST_CASE("mistakes in --vary, --shard and --jobs give exit status 2 and the exp
       {"--vary seed=1 --vary seed=2", "got the same key twice"},
       {"--vary strategy.compression=1,2", "strategy.compression: got 1; expected a table"},
       {"--vary strategy.compression.share=1", "strategy.compression.share: got an unknown key"},
+      {"--vary prices.gpu_hour=1USD..2USD+1USD", "got a range of prices; expected single prices"},
+      {"--engine closed-form --vary seed=1..1000000+1 --vary strategy.local_steps=1..2000+1",
+       "--vary: got 2000000000 rows; expected at most 1000000000 in one shard; for example --shard 1/3"},
       {"--vary seed=1 --shard 3/2", "--shard: got \"3/2\"; expected i/n with 1 ≤ i ≤ n"},
       {"--vary seed=1 --jobs 0", "--jobs: got \"0\"; expected a whole number from 1 to 4096"},
       {"--vary seed=1 --output s.txt", "expected - or a file that ends in .csv or .json"},

@@ -85,6 +85,7 @@ TEST_CASE("asymmetric routes: each direction its own links; a half-duplex access
   check_path(platform, "tokyo", "quito", 0.002 + 0.050 + 0.003, 50e6);
   check_site(platform, "paris", 100e6, 400e6);
   check_site(platform, "tokyo", 50e6, 200e6);
+  check_site(platform, "quito", 80e6, 80e6);  // by its access link, which both directions share
   const int paris = site(platform, "paris"), tokyo = site(platform, "tokyo"), quito = site(platform, "quito");
   CHECK(shared(platform, paris, tokyo).empty());
   CHECK(shared(platform, paris, quito) == std::vector<std::string>{"south", "quito-access"});
@@ -130,7 +131,7 @@ TEST_CASE("two hosts on one line, which both directions share") {
         doctest::Approx(0.025 + 200e6 / 125e6).epsilon(1e-6));
 }
 
-TEST_CASE("a site without a link of its own is limited by its paths alone") {
+TEST_CASE("a site without a link of its own is limited by its paths, and by what its routes have in common") {
   // 0 → 1 and 0 → 2 have separate links. Hosts 1 and 2 reach each other and host 0 through one common link.
   const std::vector<sim::XmlLink> links = {{"a", 10}, {"b", 20}, {"common", 5}};
   std::vector<sim::XmlRoute> routes(9);
@@ -138,8 +139,8 @@ TEST_CASE("a site without a link of its own is limited by its paths alone") {
   routes[2] = {{1}, 0.2};
   for (const std::size_t pair : {3U, 5U, 6U, 7U}) routes[pair] = {{2}, 0.3};
   const platforms::Platform platform = sim::platform_of_routes("p", {"x", "y", "z"}, links, routes);
-  check_site(platform, "x", 10 + 20, 5 + 5);
-  check_site(platform, "y", 5 + 5, 10 + 5);
+  check_site(platform, "x", 10 + 20, 5);  // both routes to x have the common link
+  check_site(platform, "y", 5, 10 + 5);
   REQUIRE(platform.shared_links.size() == 1);
   CHECK(shared(platform, 0, 1).empty());
   for (const auto& [from, to] : {std::pair{1, 0}, {1, 2}, {2, 0}, {2, 1}})
