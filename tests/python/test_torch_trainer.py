@@ -120,7 +120,9 @@ def trained(tmp_path_factory):
         trainer = {**TRAINER, **inner, "data": str(folder / f"data-{sites}"), "validation_sequences": sites, "initial_weights": str(folder / "weights")}
         if name.endswith("restart"):
             trainer["inner_moments"] = "restart"
-            # The first update is g/(|g| + ε): with a tiny ε, the rounding of a gradient near 0 decides its sign.
+        if name.endswith("restart") or name == "fomoe-single":
+            # The first update is g/(|g| + ε): with a tiny ε, the rounding of a gradient near 0, as of an expert that few tokens reach, decides its
+            # sign. The rounding differs between processors.
             trainer["epsilon"] = inner["epsilon"] = 1e-4
         document = scenario(MODEL, steps, sites, sequences=SEQUENCES, trainer=trainer, **strategy)
         if name == "ddp-unequal":  # the second site has half of the batch, so that its gradients weigh as much as those of both others
