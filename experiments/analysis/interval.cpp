@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/compute/site_times.hpp"
+#include "costmodel/inputs/at_site.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/analysis/envelope.hpp"
@@ -48,24 +51,67 @@ std::optional<IntervalPart> synchronisation(const costmodel::RunReport& report,
   return part;
 }
 
-/// The computation if no step was measured.
-std::optional<IntervalPart> assumed_computation(const costmodel::RunReport& report,
-                                                const costmodel::Scenario& scenario) {
-  if (scenario.site_compute.empty() && std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute))
-    return std::nullopt;
-  IntervalPart part{"computation", 0, 0, "the step time is given, and taken as exact"};
-  const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute);
-  if (device == nullptr || !scenario.site_compute.empty()) return part;
-  part.how = "the assumed MFU is taken as exact, because no published run is comparable";
-  const std::optional<ComparableMfu> published = comparable_mfu(scenario);
-  if (!published || !report.efficiency || report.efficiency->mfu <= 0) return part;
-  const double mfu = report.efficiency->mfu;
-  const double compute_s = report.wall_clock_s * report.compute_utilization;
-  part.below_s = compute_s * std::max(0.0, 1 - mfu / published->high);
-  part.above_s = compute_s * std::max(0.0, mfu / published->low - 1);
-  part.how = fmt::format("the assumed MFU of {}, where {} comparable published runs reached {} to {}",
+/// The step of a site: as answered, and with the MFUs that comparable published runs reached. All three are
+/// equal if the site's MFU is not assumed, or no run is comparable.
+struct SiteStep {
+  double least_s = 0, answered_s = 0, most_s = 0;
+  bool measured = false, assumed = false;
+  std::string how;  // where the spread comes from
+};
+
+SiteStep step_of(const costmodel::Scenario& scenario, int site) {
+  const costmodel::AtSite at(scenario, site);
+  const costmodel::Scenario& own = at.scenario();
+  costmodel::ComputeTimes times = costmodel::site_compute_times(scenario, site);
+  times.slow_down(scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor);
+  SiteStep step;
+  step.least_s = step.answered_s = step.most_s = times.step_s();
+  step.measured = std::holds_alternative<costmodel::ProfiledCompute>(own.compute);
+  step.assumed = std::holds_alternative<costmodel::AssumedDevice>(own.compute);
+  if (!step.assumed) return step;
+  const auto sequences = static_cast<double>(costmodel::local_batch_sequences(scenario, site));
+  const std::optional<costmodel::Efficiency> efficiency =
+      costmodel::step_efficiency(own, sequences, costmodel::site_compute_times(scenario, site));
+  const std::optional<ComparableMfu> published = comparable_mfu(own);
+  if (!published || !efficiency || efficiency->mfu <= 0) return step;
+  const double mfu = efficiency->mfu;
+  step.least_s *= std::min(1.0, mfu / published->high);
+  step.most_s *= std::max(1.0, mfu / published->low);
+  step.how = fmt::format("the assumed MFU of {}, where {} comparable published runs reached {} to {}",
                          human_percent(mfu), published->runs, human_percent(published->low),
                          human_percent(published->high));
+  return step;
+}
+
+/// The computation if the steps of some site were not measured. Each step waits for the slowest site.
+std::optional<IntervalPart> assumed_computation(const costmodel::RunReport& report,
+                                                const costmodel::Scenario& scenario) {
+  std::vector<SiteStep> steps;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    if (costmodel::local_batch_sequences(scenario, site) == 0) continue;
+    steps.push_back(step_of(scenario, site));
+    if (scenario.site_compute.empty()) break;  // the sites are alike
+  }
+  const auto longest = [&](double SiteStep::*of) {
+    return std::max_element(steps.begin(), steps.end(),
+                            [of](const SiteStep& a, const SiteStep& b) { return a.*of < b.*of; });
+  };
+  if (steps.empty() ||
+      std::all_of(steps.begin(), steps.end(), [](const SiteStep& step) { return step.measured; }))
+    return std::nullopt;
+  IntervalPart part{"computation", 0, 0, "the step time is given, and taken as exact"};
+  if (std::none_of(steps.begin(), steps.end(), [](const SiteStep& step) { return step.assumed; }))
+    return part;
+  const SiteStep& most = *longest(&SiteStep::most_s);
+  const double answered_s = longest(&SiteStep::answered_s)->answered_s;
+  double compute_s = 0;
+  for (const costmodel::SiteReport& site : report.sites)
+    compute_s = std::max(compute_s, site.compute_s * static_cast<double>(report.round.count));
+  part.below_s = compute_s * (1 - longest(&SiteStep::least_s)->least_s / answered_s);
+  part.above_s = compute_s * (most.most_s / answered_s - 1);
+  part.how = most.how.empty() ? "the assumed MFU is taken as exact, because no published run is comparable"
+                              : most.how;
+  if (steps.size() > 1 && !most.how.empty()) part.how += ", at the site whose steps may take longest";
   return part;
 }
 
