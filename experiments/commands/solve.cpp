@@ -242,8 +242,9 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
                         unknown.text(*found.missed_again));
   if (found.other_end)
     text +=
-        fmt::format(" It is reached from {} to {}.", unknown.text(std::min(found.value, *found.other_end)),
-                    unknown.text(std::max(found.value, *found.other_end)));
+        fmt::format(" It is reached from {} to {}{}.", unknown.text(std::min(found.value, *found.other_end)),
+                    unknown.text(std::max(found.value, *found.other_end)),
+                    found.reached_again ? ", and again at " + unknown.text(*found.reached_again) : "");
   const Scenario solved = reports.scenario_of(found.value);
   text += rates_text(unknown, solved) + solution.alike;
   if (const std::string memory = costmodel::memory_problem(solved); !memory.empty())
@@ -262,6 +263,7 @@ scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
       {"text", has_value ? scenario::Json(unknown.text(found.value)) : scenario::Json(nullptr)},
       {"monotone", !found.missed_again.has_value()}};
   if (found.other_end) json["other_end"] = *found.other_end;
+  if (found.reached_again) json["reached_again"] = *found.reached_again;
   if (found.best) json["closest"] = *found.best;
   if (solution.at != nullptr) json["reached"] = solution.target.metric(*solution.at);
   if (solution.beside != nullptr) {

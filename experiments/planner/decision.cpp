@@ -209,17 +209,20 @@ class Decision {
   }
 
   using Iterator = std::vector<std::size_t>::const_iterator;
-  /// The finalists, in the order of preference, each of which has a lower value or a lower other amount than
-  /// these two and all that are taken before it.
+  /// The finalists, in the order of preference, of which none has both amounts at least as high as these two,
+  /// or as those of one that is taken before it.
   [[nodiscard]] std::vector<std::size_t> improvements(Iterator begin, Iterator end, double least_value,
                                                       double least_other) const {
     std::vector<std::size_t> found;
+    std::vector<std::pair<double, double>> taken = {{least_value, least_other}};
     for (auto i = begin; i < end; ++i) {
       const double value = at(*i).value, other = other_value(*i);
-      if (value * (1 + kTie) >= least_value && other * (1 + kTie) >= least_other) continue;
+      if (std::any_of(taken.begin(), taken.end(), [&](const auto& amounts) {
+            return value * (1 + kTie) >= amounts.first && other * (1 + kTie) >= amounts.second;
+          }))
+        continue;
       found.push_back(*i);
-      least_value = std::min(least_value, value);
-      least_other = std::min(least_other, other);
+      taken.emplace_back(value, other);
     }
     return found;
   }

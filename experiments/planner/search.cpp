@@ -75,16 +75,18 @@ class Search {
       return found;
     }
     if (!good_low && !good_high) {
-      const std::optional<std::size_t> inside = any_good();
+      // The closed form says in which direction the margin rises: simulated ends may differ at random.
+      const bool from_top = quick_[last] < quick_.front();
+      const std::optional<std::size_t> inside = any_good(from_top);
       if (!inside) {
         found.best = best();
         return found;
       }
-      const std::optional<double> at_low = margin_of(values_.front()), at_high = margin_of(values_[last]);
       std::size_t below = *inside, above = *inside;
       while (good(values_[below])) --below;
       while (good(values_[above])) ++above;
-      if (at_high && (!at_low || *at_high < *at_low)) {
+      found.reached_again = from_top ? good_among(0, below) : good_among(above, last);
+      if (from_top) {
         found.kind = Found::Kind::largest;
         found.value = narrow(values_[above], values_[above - 1]);
         found.other_end = narrow(values_[below], values_[below + 1]);
@@ -176,10 +178,19 @@ class Search {
     }
     return std::nullopt;
   }
-  std::optional<std::size_t> any_good() {
-    for (std::size_t i = 0; i < values_.size(); ++i) {
+  std::optional<std::size_t> any_good(bool from_top) {
+    for (std::size_t k = 0; k < values_.size(); ++k) {
+      const std::size_t i = from_top ? values_.size() - 1 - k : k;
       const bool probe = i % std::max<std::size_t>(1, values_.size() / kProbes) == 0;
       if ((probe || quick_[i] >= 0) && good(values_[i])) return i;
+    }
+    return std::nullopt;
+  }
+  /// One of a few samples from `from` to `to` that reaches the target.
+  std::optional<double> good_among(std::size_t from, std::size_t to) {
+    for (std::size_t i = 0; i <= kProbes; ++i) {
+      const double value = values_[from + (to - from) * i / kProbes];
+      if (good(value)) return value;
     }
     return std::nullopt;
   }

@@ -37,18 +37,20 @@ struct Found {
   std::optional<double> missed_again;
   /// Of a target that is missed at both ends of the domain: the other end of the interval that reaches it.
   std::optional<double> other_end;
+  /// A value beyond both that reaches the target again.
+  std::optional<double> reached_again;
 };
 
 /// Searches the domain for the value that just reaches the target. `quick` shows which values to evaluate
 /// with `precise`, and `precise` decides whether a value reaches the target. The search ends when the
 /// remaining interval is narrower than the resolution, or when its ends are neighbouring whole numbers. If
 /// the target is missed at both ends of the domain and reached between them, the end that misses it by more
-/// decides whether the answer is the largest or the smallest value of that interval; `other_end` is the other
-/// one. Before, the domain is
-/// sampled at factors of 2 and at every whole number up to 64. If the target is reached only between two
-/// neighbouring samples, the search does not find it. Where the scenario is impossible at the ends of the
-/// domain, the last possible values are samples too. In a bisection over whole numbers, at most 4096
-/// consecutive numbers are tested to find a number with which the scenario is possible.
+/// in `quick` decides whether the answer is the largest or the smallest value of that interval; `other_end`
+/// is the other one. Before, the domain is sampled at factors of 2 and at every whole number up to 64. If the
+/// target is reached only between two neighbouring samples, the search does not find it. Where the scenario
+/// is impossible at the ends of the domain, the last possible values are samples too. In a bisection over
+/// whole numbers, at most 4096 consecutive numbers are tested to find a number with which the scenario is
+/// possible.
 Found search(const Domain& domain, const Margin& quick, const Margin& precise);
 
 }  // namespace fomoe::planner

@@ -58,10 +58,9 @@ std::string answer(const Plan& plan) {
   }
   const Candidate& first = plan.chosen.front();
   std::vector<std::pair<std::string, std::string>> list = {
-      {plan.has_choice ? "choice" : "fastest, with the fewest synchronisations", name_of(first)},
+      {plan.has_choice ? "choice" : "recommended", name_of(first)},
       {"wall clock", time_of(first)},
       {"compute utilisation", human_percent(first.compute_utilization)}};
-  if (!plan.has_choice && plan.minimise != "time") list.front().first = "least " + plan.minimise;
   if (first.cost) list.emplace_back("cost", money_of(plan, first));
   if (first.energy_kwh) list.emplace_back("energy", known(first.energy_kwh, "{:.4g} kWh"));
   list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
@@ -107,7 +106,7 @@ std::string answer_of(const Plan& plan) {
   const Candidate& first = plan.chosen.front();
   const std::string amount = amount_text(plan, first);
   if (!plan.has_choice)
-    return fmt::format("No single best configuration; {} has {}: {}", name_of(first), least, amount);
+    return fmt::format("No single best configuration; recommended: {} with {}", name_of(first), amount);
   if (plan.basis.ends_with("equal-loss"))
     return fmt::format("{} is the choice for {} to the loss of data-parallel training; its run: {}",
                        name_of(first), least, amount);

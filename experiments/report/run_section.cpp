@@ -36,18 +36,21 @@ std::string of_scenario(const Run& run, const char* table_name, const char* key)
              : "";
 }
 
-/// Whether the run lies outside of the conditions in which predictions were compared with real runs.
 /// The answer in one sentence, with its cost, and how sure it is.
 std::string lead(const Run& run) {
-  const costmodel::RunReport& report = run.figures;
+  const costmodel::RunReport report = median_of(run).figures;
   std::string text = "Training takes " + human_time(report.wall_clock_s);
   const std::string money = commands::money_text(report);
   if (!money.empty()) {
     text += " and costs " + money;
-    if (report.cost->cost_total > 0 && report.cost->egress_cost > 0)
+    if (!run.median_s && report.cost->cost_total > 0 && report.cost->egress_cost > 0)
       text += fmt::format(" ({} of it for egress)",
                           human_percent(report.cost->egress_cost / report.cost->cost_total));
   }
+  if (run.median_s)
+    text += fmt::format(" in the median run with failures; without failures, {}{}",
+                        human_time(run.figures.wall_clock_s),
+                        money.empty() ? "" : " and " + commands::money_text(run.figures));
   text += report.executor == "measured" ? ", measured." : ".";
   if (!run.interval)
     return paragraph(text + (run.no_interval.empty()
@@ -60,12 +63,13 @@ std::string lead(const Run& run) {
 
 std::string answer(const Run& run) {
   const costmodel::RunReport& report = run.figures;
+  const char* without = run.median_s ? " without failures" : "";
   std::vector<std::pair<std::string, std::string>> list = {
-      {"wall clock", human_time(report.wall_clock_s)},
+      {std::string("wall clock") + without, human_time(report.wall_clock_s)},
       {"compute utilisation", human_percent(report.compute_utilization)},
       {"limited by", report.bottleneck.limited_by}};
   const std::string money = commands::money_text(report);
-  list.emplace_back("cost", money.empty() ? "no prices given" : money);
+  list.emplace_back(std::string("cost") + without, money.empty() ? "no prices given" : money);
   if (report.cost && report.cost->energy_kwh)
     list.emplace_back("energy", fmt::format("{:.4g} kWh", *report.cost->energy_kwh));
   if (report.quality && report.quality->published) {
@@ -212,8 +216,9 @@ std::string answer_of(const Run& run) {
                     model = of_scenario(run, "model", "name");
   return fmt::format("{}{} on {} site{}: {}, {}", method.empty() ? run.name : method,
                      model.empty() ? "" : " with model " + model, run.figures.sites.size(),
-                     run.figures.sites.size() == 1 ? "" : "s", human_time(run.figures.wall_clock_s),
-                     run.figures.executor);
+                     run.figures.sites.size() == 1 ? "" : "s",
+                     human_time(median_of(run).figures.wall_clock_s),
+                     run.figures.executor + (run.median_s ? ", median run with failures" : ""));
 }
 
 std::string run_section(const Run& run) {
@@ -302,7 +307,10 @@ static std::string cost_range(const std::vector<Run>& runs, const Run& fastest) 
                                  commands::money_text(most->figures)));
 }
 
-std::string comparison_section(const std::vector<Run>& runs) {
+std::string comparison_section(const std::vector<Run>& given) {
+  std::vector<Run> runs;
+  for (const Run& run : given) runs.push_back(median_of(run));
+  const bool failures = std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.median_s; });
   const bool intervals = std::any_of(runs.begin(), runs.end(), has_interval);
   const std::string& executor = runs.front().figures.executor;
   const bool same_executor =
@@ -335,6 +343,10 @@ std::string comparison_section(const std::vector<Run>& runs) {
               ? changed_factors(runs.front().figures.provenance)
               : "") +
          about_intervals(runs) +
+         (failures ? paragraph("Wall clocks and costs are those of the median run with failures, where "
+                               "results have failures; the other columns and the components leave failures "
+                               "out.")
+                   : "") +
          (same_question(runs) ? ""
                               : paragraph("These results do not train the same model on the same workload: "
                                           "the fastest result is not necessarily the best.")) +
@@ -349,7 +361,7 @@ std::string comparison_section(const std::vector<Run>& runs) {
                 {"95 % interval", true},
                 {"executor"}},
                rows) +
-         heading(3, "Where the time goes") + chart(times_chart(runs)) +
+         heading(3, "Where the time goes") + chart(times_chart(given)) +
          heading(3, "Time against cost: the Pareto frontier") + chart(runs_frontier_chart(runs));
 }
 

@@ -281,6 +281,8 @@ std::string sweep_section(const Sweep& sweep) {
                      {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
     html += about_scenario(sweep.inputs, sweep.axes);
     html += paragraph("This answer does not include model quality.");
+    if (sweep.inputs.scenario.is_object() && sweep.inputs.scenario.contains("failures"))
+      html += paragraph("The rows leave out failures of sites and links ([failures]).");
   }
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
   std::vector<Column> columns;

@@ -240,6 +240,11 @@ Run read_run(const std::string& path, const Json& document) {
   }
   run.scenario = shown(json, "scenario");
   run.goodput = shown(json, "goodput");
+  if (json.has("goodput")) {
+    const JsonObject goodput = inner(path, json, "goodput");
+    run.median_s = goodput.has("finish_p50_s") ? goodput.seconds("finish_p50_s") : HUGE_VAL;
+    if (goodput.has("cost_p50")) run.median_cost = amount(goodput, "cost_p50");
+  }
   run.replicas = shown(json, "replicas");
   if (json.has("validation_envelope")) {
     run.validation_envelope = json.at("validation_envelope", "");
@@ -247,6 +252,12 @@ Run read_run(const std::string& path, const Json& document) {
       json.refuse_value("validation_envelope", run.validation_envelope, "an array of sentences or an object");
   }
   read_interval(path, json, run);
+  return run;
+}
+
+Run median_of(Run run) {
+  if (run.median_s) run.figures.wall_clock_s = *run.median_s;
+  if (run.median_cost && run.figures.cost) run.figures.cost->cost_total = *run.median_cost;
   return run;
 }
 

@@ -50,11 +50,16 @@ struct Run {
   std::vector<costmodel::Uncertainty> uncertainty;
   /// JSON objects that are shown unchanged, or null.
   Json scenario, goodput, replicas;
+  /// Of the median run, if the result has failures; figures are without them. Infinite if it never ends.
+  std::optional<double> median_s, median_cost;
   std::optional<costmodel::Interval95> interval;  // the 95 % interval of the wall clock, in seconds
   std::string no_interval;                        // why there is none; empty if that is not known
   /// How far the run lies outside of the validated ranges: an array of sentences, an object, or null.
   Json validation_envelope;
 };
+
+/// The run with the wall clock and the cost of its median run with failures, if it has failures.
+Run median_of(Run run);
 
 /// One row of the answer of `fomoe plan`. Unknown amounts are empty.
 struct Candidate {
