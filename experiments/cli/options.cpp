@@ -164,13 +164,14 @@ void message(const std::string& line) noexcept {
   std::fprintf(stderr, "%s\n", line.c_str());  // one write, so that lines of several processes stay whole
 }
 
-std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known) {
+std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known,
+                   const std::string& rest) {
   for (const std::string& name : known) {
     if (name == value) return value;
   }
   const std::string meant = scenario::nearest(value, known);
-  throw UsageError(fmt::format("{}: got \"{}\"; expected one of {}; for example {} {}{}", what, value,
-                               scenario::joined(known), what, known.front(),
+  throw UsageError(fmt::format("{}: got \"{}\"; expected one of {}; for example {} {}{}{}", what, value,
+                               scenario::joined(known), what, known.front(), rest,
                                meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 

@@ -64,7 +64,9 @@ void refuse_plot_beside_json(const boost::program_options::variable_value& outpu
 /// status.
 void message(const std::string& line) noexcept;
 
-/// Returns `value` if it is in `known`; otherwise throws UsageError with a suggestion.
-std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known);
+/// Returns `value` if it is in `known`; otherwise throws UsageError with a suggestion. `rest` follows the
+/// name in the example, such as "=0.02".
+std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known,
+                   const std::string& rest = "");
 
 }  // namespace fomoe::commands

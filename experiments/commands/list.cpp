@@ -215,12 +215,20 @@ void run_list(const Arguments& arguments) {
   const std::string what =
       choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
              {"methods", "models", "keys", "platforms", "accelerators", "profiles", "quality"});
+  const auto only_with = [&](const char* option, bool given, const std::vector<std::string>& lists,
+                             const char* value) {
+    if (given && std::find(lists.begin(), lists.end(), what) == lists.end())
+      throw UsageError(
+          fmt::format("{0}: got this option with `list {1}`; expected `list {2}`; for example fomoe list {3} "
+                      "{0}{4}",
+                      option, what, scenario::joined(lists, "` or `list "), lists.front(), value));
+  };
+  only_with("--near", values->count("near") > 0, {"profiles", "quality"},
+            " experiments/scenarios/four-regions.toml");
+  only_with("--folder", values->count("folder") > 0, {"platforms"}, " platforms");
+  only_with("--details", (*values)["details"].as<bool>(), {"methods"}, "");
+  only_with("--json-schema", (*values)["json-schema"].as<bool>(), {"keys"}, "");
   if ((*values)["json-schema"].as<bool>()) {
-    if (what != "keys")
-      throw UsageError(fmt::format(
-          "--json-schema: got this option with `list {}`; expected `list keys`; for example fomoe list keys "
-          "--json-schema",
-          what));
     return scenario::write_answer(scenario::json_schema());
   }
   if (what == "methods") scenario::write_answer(methods((*values)["details"].as<bool>()));

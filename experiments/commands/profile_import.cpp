@@ -121,7 +121,7 @@ step_profiles::Columns columns_of(const po::variables_map& values, const std::st
           fmt::format("--column: got \"{}\"; expected a quantity, = and the name of a column; for example "
                       "--column step_s=Value",
                       text));
-    columns[choice("--column", text.substr(0, equals), step_profiles::csv_quantities())] =
+    columns[choice("--column", text.substr(0, equals), step_profiles::csv_quantities(), "=Value")] =
         text.substr(equals + 1);
   }
   return columns;

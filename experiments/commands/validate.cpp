@@ -34,9 +34,9 @@ ErrorLimit read_limit(const std::string& text) {
   ErrorLimit limit;
   limit.statistic = dot == std::string::npos ? "worst" : name.substr(0, dot);
   const std::string quantity = dot == std::string::npos ? name : name.substr(dot + 1);
-  (void)choice("--limit", limit.statistic, {"worst", "p95", "median"});
+  (void)choice("--limit", limit.statistic, {"worst", "p95", "median"}, ".wall_clock=0.02");
   const auto& names = costmodel::kComparedNames;
-  (void)choice("--limit", quantity, {names.begin(), names.end()});
+  (void)choice("--limit", quantity, {names.begin(), names.end()}, "=0.02");
   limit.what =
       static_cast<costmodel::Compared>(std::find(names.begin(), names.end(), quantity) - names.begin());
   const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);

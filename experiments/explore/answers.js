@@ -89,7 +89,7 @@ class Precomputed {
       report: {wall_clock_s: point.wall_clock_s, compute_utilization: point.utilization, memory_problem: line.block.problem,
         bytes_sent_per_site_per_round: point.bytes, notes: [],
         cost: point.cost === undefined ? null : {cost_total: point.cost, currency: this.start.currency}},
-      label: line.label, method, exact: true, sites: grid.sites, gpus_per_site: grid.gpus_per_site,
+      label: line.label, method, exact: line.block.exact, sites: grid.sites, gpus_per_site: grid.gpus_per_site,
       rate_bytes_per_s: grid.rate_bytes_per_s * grid.rates[rate] / grid.rate_factor,
       curve: this.curve(line, rate), command: this.command(chosen), sent: null,
     };

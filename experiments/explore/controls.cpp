@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <variant>
 
 #include "costmodel/compute/site_times.hpp"
@@ -10,6 +11,7 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/single_key.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "platforms/platform.hpp"
 
@@ -46,6 +48,14 @@ class Controls {
   [[nodiscard]] bool given(const std::string& table, const std::string& name) const {
     const toml::table* found = document_.root().get_as<toml::table>(table);
     return found != nullptr && found->contains(name);
+  }
+
+  /// The value of a number that the file, or an override, gives for this key, in SI units.
+  [[nodiscard]] std::optional<double> own(const std::string& dotted) const {
+    const toml::node_view<const toml::node> node = document_.root().at_path(dotted);
+    if (const auto* number = node.as_floating_point()) return number->get();
+    const auto text = node.value<std::string>();
+    return text ? scenario::read_single_key(dotted + '=' + *text).number : std::nullopt;
   }
 
   /// The slider's range includes the present value.
@@ -111,14 +121,18 @@ class Controls {
     const bool uniform = !given("platform", "file") && !given("platform", "preset");
     if (uniform && first.uplink_bytes_per_s == first.downlink_bytes_per_s) {
       number({"platform.bandwidth", "Bandwidth of a site", "rate", 10e6 / 8, 1e12 / 8, true, false},
-             first.uplink_bytes_per_s / factor(), "up and down");
+             own("platform.bandwidth").value_or(first.uplink_bytes_per_s / factor()),
+             document_.root().contains("site")
+                 ? "up and down, of the sites that have no [[site]] of their own"
+                 : "up and down");
     }
     if (!uniform || first.uplink_bytes_per_s != first.downlink_bytes_per_s)
       number({"platform.rate_factor", "Bandwidth, factor", "factor", 0.01, 100, true, false}, factor(),
              "on every link rate of the platform");
     if (uniform && base_.sites() > 1) {
       number({"platform.latency", "Latency, one way", "time", 1e-4, 0.5, true, false},
-             base_.platform.path(0, 1).latency_s);
+             own("platform.latency").value_or(base_.platform.path(0, 1).latency_s),
+             document_.root().contains("path") ? "of the paths that have no [[path]] of their own" : "");
     } else {
       number({"network_model.latency_factor", "Latency, factor", "factor", 0.1, 10, true, false},
              base_.network.latency_factor, "on every latency of the platform");
@@ -150,7 +164,9 @@ class Controls {
               0.05, 1, false, false},
              device->share_of_peak(), differing);
     } else {
-      const double seconds = costmodel::site_compute_times(base_, 0).step_s();
+      Scenario alike = base_;
+      alike.site_compute.clear();
+      const double seconds = costmodel::site_compute_times(alike, 0).step_s();
       number({"compute.step_time", "Step time", "time", seconds / 30, seconds * 30, true, false}, seconds,
              std::holds_alternative<costmodel::ProfiledCompute>(base_.compute)
                  ? "from the profile, until you change it"
@@ -160,11 +176,13 @@ class Controls {
       number(
           {"compute.intra_site_bandwidth", "Bandwidth inside a site", "rate", 1e9 / 8, 1.8e12, true, false},
           base_.gpus.intra_site_bytes_per_s, "between a GPU and the others of its site");
-    choice("quality.model", "Quality model", {"", "published", "paper-table", "diloco-scaling-law"},
-           base_.quality && given("quality", "model")
-               ? (*document_.root().get_as<toml::table>("quality"))["model"].value_or(std::string())
-               : "",
-           "for the loss of the trained model");
+    // An empty text deletes the choice, so that the file's model, if it has one, cannot be chosen away.
+    std::vector<std::string> models = {"published", "paper-table", "diloco-scaling-law"};
+    std::string model;
+    if (base_.quality && given("quality", "model"))
+      model = (*document_.root().get_as<toml::table>("quality"))["model"].value_or(std::string());
+    if (model.empty()) models.insert(models.begin(), "");
+    choice("quality.model", "Quality model", models, model, "for the loss of the trained model");
   }
 
   /// platform.rate_factor, which the rates of the platform contain.

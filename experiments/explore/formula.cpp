@@ -101,9 +101,6 @@ double needed_factor(const Scenario& scenario, double utilization) {
   return high;
 }
 
-namespace {
-
-/// GPUs of each site: one number, or "16/32/16".
 Json gpus_of(const Scenario& scenario) {
   if (scenario.site_compute.empty()) return scenario.gpus.count;
   std::string counts;
@@ -111,8 +108,6 @@ Json gpus_of(const Scenario& scenario) {
     counts += (counts.empty() ? "" : "/") + std::to_string(site.gpus.count);
   return counts;
 }
-
-}  // namespace
 
 Json formula_answer(const Question& question, const std::vector<std::string>& overrides) {
   const Scenario scenario = read(question, overrides);

@@ -24,4 +24,7 @@ double needed_factor(const costmodel::Scenario& scenario, double utilization);
 /// `front` then states whether the point is on the Pareto frontier of time and cost.
 Json comparison_answer(const Question& question, const std::vector<std::string>& overrides);
 
+/// GPUs of each site: one number, or "16/32/16".
+Json gpus_of(const costmodel::Scenario& scenario);
+
 }  // namespace fomoe::explore

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <set>
 
+#include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
 #include "experiments/explore/controls.hpp"
+#include "experiments/explore/formula.hpp"
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/parse_number.hpp"
 
@@ -85,7 +87,7 @@ class Grid {
                          {"rate_factor", rate_factor_},
                          {"rate_bytes_per_s", rate},
                          {"sites", base_.sites()},
-                         {"gpus_per_site", base_.gpus.count}};
+                         {"gpus_per_site", gpus_of(base_)}};
     return std::move(document_);
   }
 
@@ -118,11 +120,13 @@ class Grid {
     Json steps = Json::array(), bytes = Json::array(), wall = Json::array(), used = Json::array(),
          cost = Json::array();
     std::string problem;
+    bool exact = true;
     for (const std::int64_t k : local_steps_) {
       if (one_k && k != base_.strategy.local_steps) continue;
       steps.push_back(k);
       bytes.push_back(nullptr);
       const std::optional<Scenario> scenario = with_local_steps(question_, overrides, k);
+      if (scenario) exact = exact && !costmodel::approximates(costmodel::resolve(*scenario));
       for (const Step& latency : latencies_) {
         for (const Step& rate : rates_) {
           if (!scenario) {
@@ -141,8 +145,8 @@ class Grid {
         }
       }
     }
-    return {{"local_steps", steps}, {"every_step", one_k}, {"bytes", bytes}, {"problem", problem},
-            {"wall_clock_s", wall}, {"utilization", used}, {"cost", cost}};
+    return {{"local_steps", steps}, {"every_step", one_k},  {"bytes", bytes},      {"problem", problem},
+            {"exact", exact},       {"wall_clock_s", wall}, {"utilization", used}, {"cost", cost}};
   }
 
   void add_steps(const std::string& key, const std::string& label, const std::vector<std::string>& texts,

@@ -67,6 +67,13 @@ std::string unquoted(std::string_view example) {
   return std::string(example);
 }
 
+/// "--set name='four sites'": an option that a shell takes as it stands.
+std::string option_example(const std::string& key, std::string_view example) {
+  const std::string value = unquoted(example);
+  const bool plain = value.find_first_of(" ;&|<>()$*?") == std::string::npos;
+  return plain ? fmt::format("--set {}={}", key, value) : fmt::format("--set {}='{}'", key, value);
+}
+
 }  // namespace
 
 TableReader::TableReader(const Document& document, std::span<const Key> keys, std::string_view name,
@@ -109,9 +116,8 @@ void refuse_unknown_keys(const Document& document, std::span<const Key> keys, st
     const std::string key = dotted(table_name, name);
     try {
       fail(document.place(key, &toml_node, &table), key, "an unknown key", "one of " + joined(known),
-           document.overridden(key)
-               ? fmt::format("--set {}={}", dotted(table_name, first.name), unquoted(first.example))
-               : example_line(first),
+           document.overridden(key) ? option_example(dotted(table_name, first.name), first.example)
+                                    : example_line(first),
            meant.empty() ? in_another_table(keys, name, document.overridden(key)) : meant);
     } catch (const FileError& error) {
       messages += (messages.empty() ? "" : "\n") + std::string(error.what());
@@ -139,8 +145,7 @@ std::string TableReader::place(std::string_view name) const {
 std::string TableReader::example(const Key& key) const {
   const std::string full = dotted(name_, key.name);
   // For a mistake on the command line, the example is a command-line option.
-  return document_.overridden(full) ? fmt::format("--set {}={}", full, unquoted(key.example))
-                                    : example_line(key);
+  return document_.overridden(full) ? option_example(full, key.example) : example_line(key);
 }
 
 void TableReader::refuse(std::string_view name, const std::string& got, const std::string& expected,
