@@ -11,6 +11,7 @@
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "experiments/cli/waiting_cause.hpp"
 #include "experiments/report/charts.hpp"
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/input_error.hpp"
@@ -115,7 +116,9 @@ Json formula_answer(const Question& question, const std::vector<std::string>& ov
   double rate = scenario.platform.sites.front().uplink_bytes_per_s;
   for (const platforms::Site& site : scenario.platform.sites)
     rate = std::min({rate, site.uplink_bytes_per_s, site.downlink_bytes_per_s});
-  return {{"report", scenario::to_json(costmodel::closed_form(scenario))},
+  costmodel::RunReport report = costmodel::closed_form(scenario);
+  report.bottleneck.waits_for = commands::waiting_cause(scenario, report);
+  return {{"report", scenario::to_json(report)},
           {"label", label_of(scenario)},
           {"sent", scenario::to_json(resolved.plan.sent)},
           {"exact", !costmodel::approximates(resolved)},

@@ -9,6 +9,7 @@
 #include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/interval.hpp"
+#include "experiments/cli/execute.hpp"
 #include "experiments/results/round_json.hpp"
 #include "sim/executor/simulated_run.hpp"
 
@@ -91,7 +92,7 @@ std::string file_name(const std::string& name) {
 
 Json simulation_answer(const Question& question, const std::vector<std::string>& overrides) {
   const costmodel::Scenario scenario = read(question, overrides);
-  const sim::SimulatedRun run = sim::simulate_scenario(scenario);
+  const sim::SimulatedRun run = commands::execute(scenario, {});
   Json answer = {
       {"report", scenario::to_json(run.report)},
       {"validation_envelope", commands::outside_of_validation(run.report, scenario)},

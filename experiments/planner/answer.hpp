@@ -58,8 +58,8 @@ struct Answer {
   std::vector<Finalist> finalists;  // [0] is the unchanged scenario
   /// The choice and the runners-up, sorted by value, and with Basis::published the `riskier` rows, of which
   /// no published run says anything; or the frontier: first what is recommended, then what takes less risk,
-  /// then the `riskier` rows, each of which needs less time or cost than all before it. Both parts go from
-  /// less to more risk.
+  /// then the `riskier` rows, each of which needs less time or cost than each one before it. Both parts go
+  /// from less to more risk.
   std::vector<std::size_t> chosen;
   std::size_t riskier = 0;
   std::vector<MethodBest> methods;  // the best finalist of each method, sorted by value

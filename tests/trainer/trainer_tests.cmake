@@ -70,7 +70,7 @@ target_include_directories(test_live PRIVATE ${PROJECT_SOURCE_DIR} /usr/include/
 target_compile_definitions(test_live PRIVATE FOMOE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FOMOE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 add_dependencies(test_live fomoe-train fomoe)
 # Long trainings that nothing disturbs, whose end does not depend on when something happens: they may run beside other tests.
-set(UNDISTURBED "every core method learns*,processes and one in turn*,each site sends*,a sharded state*,two processes a site train*,with several threads*,two grids share*,sites that share a folder train*")
+set(UNDISTURBED "every core method learns*,processes and one in turn*,each site sends*,a sharded state*,two processes a site train*,with several threads*,two grids share*,sites that share a folder train*,an altered checkpoint*,sites that would resume*,a truncated newest*,a run goes on with other links*,a site with a worker and a server*,sites whose processors*,a training that diverges*,a run that diverges*,a run that is complete*,routing counts of a run*,the report has the norms*,sites validate after*,several connections*,evaluate refuses*,sites with their own files*,sites that share a secret train*,--seeds*,parts of a site's batch*,a run goes on at fewer*")
 add_test(NAME live-undisturbed COMMAND test_live "--test-case=${UNDISTURBED}")
 set_tests_properties(live-undisturbed PROPERTIES LABELS live TIMEOUT 1200 COST 220)
 add_test(NAME live COMMAND test_live "--test-case-exclude=${UNDISTURBED}")

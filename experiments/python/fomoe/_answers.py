@@ -78,7 +78,7 @@ class Report(Answer):
     round: count; duration_s, compute_s, exposed_communication_s, idle_s, … of a round, in seconds
     sites: name, bytes_sent, bytes_received, memory_bytes, compute_s, … of each site
     critical_path: the operations that determine the duration of a round, with their seconds
-    bottleneck: what limits the run: limited_by, link, link_busy_share
+    bottleneck: what limits the run: limited_by, link, link_busy_share, waits_for (bandwidth, latency, …; empty: unknown)
     provenance: the origin of each input: measured, calibrated, computed or assumed
     notes: remarks about this answer
     scenario: the scenario as it was read, in SI units

@@ -116,3 +116,24 @@ TEST_CASE("the interval has the p95 error of what runs take beside computation, 
     width_before_s = high_s - low_s;
   }
 }
+
+TEST_CASE("the interval has the spread of assumed MFUs, also where one site has its own") {
+  const std::string assumed =
+      "fomoe simulate experiments/scenarios/four-regions.toml --sensitivity none --output - ";
+  const auto computation = [&](const std::string& more) {
+    const Ran ran = run_in(source_dir(), assumed + more);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    const nlohmann::json interval = nlohmann::json::parse(ran.out)["interval"];
+    for (const nlohmann::json& part : interval["parts"])
+      if (part["what"] == "computation") return part;
+    return nlohmann::json();
+  };
+  const nlohmann::json alike = computation(""), own = computation("--set site.aws:us-east-1.mfu=0.3");
+  CHECK(alike["above_s"] > 1e5);
+  CHECK(own["above_s"].get<double>() == doctest::Approx(alike["above_s"].get<double>()).epsilon(1e-6));
+  CHECK(own["how"].get<std::string>().starts_with("the assumed MFU of 30.0 %, where"));
+  // A site with twice the MFU is not the one that others wait for.
+  CHECK(computation("--set site.aws:us-east-1.mfu=0.6")["above_s"] > 1e5);
+  CHECK(computation("--unset compute.mfu --set compute.step_time=10s")["how"] ==
+        "the step time is given, and taken as exact");
+}

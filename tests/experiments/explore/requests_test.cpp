@@ -240,6 +240,39 @@ TEST_CASE("each control starts with a value that the reader accepts and that cha
   }
 }
 
+TEST_CASE("a slider shows the value of its key, also where sites and paths have values of their own") {
+  const Folder folder;
+  std::string text = read_all(kTwoSites);
+  write_all(folder / "own.toml",
+            text +
+                "\n[[site]]\nname = 'site-0'\nstep_time = '100ms'\nbandwidth = '100Mbps'\n"
+                "\n[[path]]\nfrom = 'site-0'\nto = 'site-1'\nlatency = '100ms'\n");
+  const json controls = explore::controls_of({folder / "own.toml", {}})["controls"];
+  std::map<std::string, double> values;
+  for (const json& control : controls)
+    if (control["kind"] == "number") values[control["key"]] = control["value"];
+  CHECK(values.at("compute.step_time") == 0.42);
+  CHECK(values.at("platform.bandwidth") == 1e9 / 8);
+  CHECK(values.at("platform.latency") == 0.025);
+}
+
+TEST_CASE("a quality model of the file cannot be chosen away, which the page could not say") {
+  const json controls = explore::controls_of({kTwoSites, {"quality.model=published"}})["controls"];
+  for (const json& control : controls)
+    if (control["key"] == "quality.model")
+      CHECK(std::find(control["choices"].begin(), control["choices"].end(), json("")) ==
+            control["choices"].end());
+}
+
+TEST_CASE("an exported page has each site's GPUs, and says where the closed form is an approximation") {
+  const std::string unequal = source_dir() + "/experiments/scenarios/unequal-sites.toml";
+  const json grid = explore::grid_of({unequal, {}})["grid"];
+  CHECK(grid["gpus_per_site"] == "8/16/8");
+  const json equal = explore::grid_of({kTwoSites, {}})["grid"];
+  CHECK(grid["blocks"].at("fomoe||1")["exact"] == false);
+  CHECK(equal["blocks"].at("fomoe||1")["exact"] == true);
+}
+
 TEST_CASE("the grid of an exported page has the numbers of the closed form") {
   const explore::Question question = {kTwoSites, {}};
   const json grid = explore::grid_of(question)["grid"];

@@ -1,8 +1,10 @@
 // Tests `fomoe plan` with failures and with links that change.
 #include <doctest/doctest.h>
 
+#include "experiments/text/human.hpp"
 #include "tests/experiments/planner/planned.hpp"
 
+using namespace fomoe;
 using namespace fomoe::tests;
 using nlohmann::json;
 
@@ -32,6 +34,40 @@ TEST_CASE("plan ranks by the median run with failures, and says what its screeni
                                " --engine closed-form --vary strategy.local_steps=4,16 --output -");
   CHECK(sweep.err.find("the rows of a sweep leave out link rates that change over time (platform.trace) and "
                        "failures of sites and links ([failures])") != std::string::npos);
+}
+
+TEST_CASE("pages of runs and comparisons have the times and costs of the median run with failures") {
+  const std::string failing = kFourSites +
+                              " --set failures.site_mtbf=300s --set failures.checkpoint_cost=20s --set "
+                              "prices.gpu_hour=2USD";
+  const Folder folder;
+  const auto to = [&](const char* name) { return " --output '" + (folder / name) + "'"; };
+  const auto done = [](const Ran& ran) { REQUIRE_MESSAGE(ran.exit_status == 0, ran.err); };
+  done(run_in(source_dir(), "fomoe simulate " + failing + to("run.json")));
+  done(run_in(source_dir(),
+              "fomoe compare " + failing + " --case '' --case strategy.method=ddp" + to("both.json")));
+  done(run_in(source_dir(), "fomoe sweep " + failing +
+                                " --engine closed-form --vary strategy.local_steps=4,16" + to("rows.json")));
+  const auto page = [&](const std::string& result) {
+    done(run_in(folder.path(), "fomoe report " + result + " --output page.html"));
+    return read_all(folder / "page.html");
+  };
+  const json run = json::parse(read_all(folder / "run.json"));
+  const std::string median = commands::human_time(run["goodput"]["finish_p50_s"]),
+                    without = commands::human_time(run["wall_clock_s"]);
+  const std::string money = commands::human_money(run["goodput"]["cost_p50"], "USD"),
+                    money_without = commands::human_money(run["cost"]["cost_total"], "USD");
+  REQUIRE(median != without);
+  const std::string single = page("run.json");
+  CHECK(single.find("Training takes " + median + " and costs " + money +
+                    " in the median run with failures; without failures, " + without + " and " +
+                    money_without + ".") != std::string::npos);
+  CHECK(single.find(median + ", simulated, median run with failures</title>") != std::string::npos);
+  const std::string both = page("both.json");
+  CHECK(both.find(median + ", simulated, median run with failures)") != std::string::npos);
+  CHECK(both.find("Wall clocks and costs are those of the median run with failures") != std::string::npos);
+  CHECK(page("rows.json").find("The rows leave out failures of sites and links ([failures]).") !=
+        std::string::npos);
 }
 
 TEST_CASE("an answer for sites at their own pace has no policy, no checkpoints and no time-out") {

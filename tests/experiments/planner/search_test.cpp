@@ -105,6 +105,21 @@ TEST_CASE("search: a target that both ends miss is crossed towards the end that 
   CHECK(*smallest.other_end == doctest::Approx(5).epsilon(1e-3));
 }
 
+TEST_CASE(
+    "search: where the closed form rises, a target that noise misses at both ends has a smallest value") {
+  const auto formula = [](double value) { return std::log(value) - 1; };
+  Asked noisy{[](double value) {
+    return (value >= 4 && value < 6) || (value >= 9 && value < 600) ? 0.1 : value >= 600 ? -0.5 : -0.1;
+  }};
+  const Found found = found_with(noisy, {1, 1000}, formula);
+  CHECK(found.kind == Found::Kind::smallest);
+  CHECK(found.value == doctest::Approx(4).epsilon(2e-3));
+  REQUIRE(found.other_end);
+  CHECK(*found.other_end == doctest::Approx(6).epsilon(2e-3));
+  REQUIRE(found.reached_again);
+  CHECK((*found.reached_again >= 9 && *found.reached_again < 600));
+}
+
 TEST_CASE("search: whole numbers from 0 on") {
   const Domain domain{0, 100, true};
   Asked three{[](double value) { return 3 - value; }};
