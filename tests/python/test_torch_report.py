@@ -128,7 +128,7 @@ def test_the_scenario_is_written_as_toml(tmp_path):
     tables = {"name": 'a "name" – and more', "model": {"shape": "shape.json", "sequence_length": 8}, "prices": {"as_of": datetime.date(2026, 1, 15)},
               "strategy": {"compression": {"kind": "top_k", "kept_share": 0.5}, "list": [1, 2.5, True]}, "platform": {"file": "sites.toml"},
               "trainer": {"data": "corpus.bin", "learning_rate": 1e-3}, "site": [{"name": "a", "batch_share": 2}, {"name": "b", "profile": "none.json"}]}
-    text, files = _scenario.source_of(_scenario.Answered({}, {}, tables, tmp_path, None))
+    text, files = _scenario._source_of(tables, tmp_path)
     del tables["trainer"]["data"]
     assert tomllib.loads(text) == tables
     assert files["shape.json"] == "{}" and files["paths.csv"] == "from,to\n"

@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
 
 
 Scenario = Union[str, os.PathLike, Mapping[str, Any]]
-Overrides = Union[Mapping[str, Any], None]
+Overrides = Union[Mapping[str, Any], Iterable[str], None]  # {"key": value, …}, or "key=value" texts as in a recommendation's `set`
 
 _EXAMPLES = pathlib.Path(__file__).parent / "examples" / "experiments" / "scenarios"
 
@@ -73,9 +73,10 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__}")
 
 
-def _json(value: Any, what: str) -> str:
+def _json(value: Any, what: str, separators: tuple[str, str] | None = None) -> str:
     try:
-        return json.dumps(value, default=_plain_number, allow_nan=False)
+        # TOML forbids surrogate pairs, and this one character that JSON allows.
+        return json.dumps(value, default=_plain_number, allow_nan=False, ensure_ascii=False, separators=separators).replace("\x7f", "\\u007f")
     except (TypeError, ValueError) as error:
         raise InputError(f"{what}: got {error}; expected strings, numbers, booleans, lists and dicts; "
                          'for example {"strategy": {"method": "diloco"}}') from error
@@ -83,12 +84,19 @@ def _json(value: Any, what: str) -> str:
 
 @contextlib.contextmanager
 def _as_file(scenario: Scenario) -> Iterator[str]:
-    if not isinstance(scenario, Mapping):
+    if isinstance(scenario, (str, os.PathLike)):
         yield os.fspath(scenario)
         return
+    if not isinstance(scenario, Mapping):
+        raise InputError(f'scenario: got a {type(scenario).__name__}; expected the path of a file, or a dict; for example "scenario.toml"')
     text = _json(scenario, "scenario")
     # The file is in the current folder, because the paths in the dict are relative to it.
-    with tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".json", dir=os.curdir) as file:
+    try:
+        named = tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".json", dir=os.curdir)
+    except OSError as error:
+        raise InputError(f"scenario: got a dict in a folder that cannot be written ({error.strerror}); expected one to which its paths are relative; "
+                         "for example os.chdir(tempfile.mkdtemp())") from error
+    with named as file:
         file.write(text)
         file.flush()
         yield os.path.relpath(file.name)
@@ -98,12 +106,18 @@ def _values(values: str | Iterable[Any]) -> str:
     """The values as --vary takes them: "16,64", or a range given as text, such as "100Mbps..10Gbps*2"."""
     if isinstance(values, str):
         return values
+    if not isinstance(values, Iterable):
+        raise InputError(f"vary: got {values!r}; expected a list of values, or a text as --vary takes it; for example [{values!r}]")
     return ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
 
 
 def _overridden(set: Overrides) -> list[str]:
     """The overrides as options. Texts, numbers, booleans and lists have the same form in JSON and TOML."""
-    return [text for key, value in (set or {}).items() for text in ("--set", f"{key}={_json(value, key)}")]
+    if set is None or isinstance(set, Mapping):
+        return [text for key, value in (set or {}).items() for text in ("--set", f"{key}={_json(value, key)}")]
+    if isinstance(set, str) or not all(isinstance(one, str) for one in set):
+        raise InputError(f'set: got {set!r}; expected a dict, or a list of "key=value" texts; for example {{"strategy.local_steps": 64}}')
+    return [text for one in set for text in ("--set", one)]
 
 
 def _run(command: str, scenario: Scenario, set: Overrides, *options: Any) -> str:
@@ -161,11 +175,12 @@ def compare(scenario: Scenario, cases: Iterable[Mapping[str, Any]], *, set: Over
     """
     options: list[str] = []
     for case in cases:
+        if not isinstance(case, Mapping):
+            raise InputError(f'cases: got {case!r}; expected a list of dicts; for example [{{}}, {{"strategy.local_steps": 64}}]')
         for key, value in case.items():
             if isinstance(value, str) and len(value.split()) != 1:
                 raise InputError(f"cases: {key}: got \"{value}\"; expected a value without spaces; for example \"10Gbps\"")
-        options += ["--case", " ".join(f"{key}={json.dumps(value, default=_plain_number, separators=(',', ':'))}"
-                                       for key, value in case.items())]
+        options += ["--case", " ".join(f"{key}={_json(value, key, (',', ':'))}" for key, value in case.items())]
     answer = Comparison(read(_run("compare", scenario, set, *options, "--output", "-", *_options(seed=seed, engine=engine))))
     for case in answer["cases"]:
         case["report"] = Report(case["report"])
@@ -205,13 +220,15 @@ def schema() -> dict[str, Any]:
     return json.loads(_answer(["list", "keys", "--json-schema"]))
 
 
-def validate(runs: Iterable[str | os.PathLike], *, network_model: str | os.PathLike | None = None,
+def validate(runs: str | os.PathLike | Iterable[str | os.PathLike], *, network_model: str | os.PathLike | None = None,
              set: Overrides = None) -> Answer:
     """Compares measured reports with their predictions: errors of every run, by method and in total.
 
-    runs: files that fomoe-train wrote. network_model: the file that `fomoe calibrate` wrote. set: overrides of keys of
+    runs: a file that fomoe-train wrote, or several. network_model: the file that `fomoe calibrate` wrote. set: overrides of keys of
     network_model.
     """
+    if isinstance(runs, (str, os.PathLike)):
+        runs = [runs]
     return Answer(read(_answer(["validate", *(os.fspath(run) for run in runs), *_overridden(set),
                                 *_options(**{"network-model": network_model}), "--output", "-"])))
 

@@ -70,7 +70,7 @@ class Report(Answer):
     wall_clock_s: duration of the whole run, in seconds
     compute_utilization: share of the wall clock in which the GPUs compute, 0 to 1
     tokens_per_s: training tokens per second, over all sites
-    bytes_per_token: bytes that a site sends, per training token
+    bytes_per_token: bytes that all sites send, per training token
     bytes_sent_per_site_per_round: bytes that a site sends in a round
     flops_per_token: floating-point operations per training token
     optimizer_steps: optimiser steps of the run
@@ -248,7 +248,7 @@ class Table(list):
     def plot(self, x: str | None = None, y: str | None = None, by: str | None = None, ax: Any = None) -> Any:
         """Draws column y against column x, with one line for each value of column `by`, and returns matplotlib's Axes.
 
-        By default x is the axis that varies fastest, y is the utilisation, and `by` is the other axis, if there is one.
+        By default x is the axis that varies fastest, y is the utilisation, and each combination of the other axes has a line.
         """
         return _plots.sweep(self, x, y or self.usual_y, by, ax)
 

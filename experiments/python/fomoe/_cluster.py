@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ._fomoe import InputError
+
 
 def _rows_of(path: str, text: str | None, folder: str, options: Sequence[str], shard: str) -> str:
     """The rows of one shard as JSON. A worker runs this.
@@ -21,7 +23,6 @@ def _rows_of(path: str, text: str | None, folder: str, options: Sequence[str], s
     if done.returncode == 0:
         return done.stdout
     if done.returncode == 2:  # wrong input
-        from . import InputError
         raise InputError(done.stderr.strip())
     raise RuntimeError(f"fomoe sweep --shard {shard} failed with status {done.returncode}: {done.stderr.strip()}")
 
@@ -31,6 +32,8 @@ def sweep(client: Any, shards: int | None, path: str, text: str | None, options:
     if shards is None:
         threads = sum(client.nthreads().values())
         shards = max(1, 4 * threads)
+    if shards < 1:
+        raise InputError(f"shards: got {shards}; expected at least 1; for example shards=8")
     futures = [client.submit(_rows_of, path, text, os.getcwd(), list(options), f"{i + 1}/{shards}", pure=False)
                for i in range(shards)]
     try:

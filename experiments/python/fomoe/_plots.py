@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._fomoe import InputError
 from ._html import short_case
 
 PARTS = (("compute_s", "compute"), ("exposed_communication_s", "exposed communication"), ("idle_s", "idle"))
@@ -68,19 +69,23 @@ def sweep(table: Any, x: str | None, y: str, by: str | None, ax: Any) -> Any:
     x = table.full_name(x or axes[-1])
     y = table.full_name(y)
     others = [name for name in axes if name != x]
-    group = table.full_name(by) if by is not None else (others[-1] if others else None)
+    groups = [table.full_name(by)] if by is not None else others
+    left = [name for name in others if name not in groups and len(set(table.column(name))) > 1]
+    if left:
+        raise InputError(f'by: got "{by}"; expected one line for each combination of the other axes, of which {", ".join(left)} varies too; for example '
+                         "plot() without by")
     lines: dict[Any, list[tuple[Any, Any]]] = {}
     for row in table:
         if row[y] is not None:  # an impossible combination has no results
-            lines.setdefault(row[group] if group else None, []).append((row[x], row[y]))
-    for value, points in lines.items():
-        ax.plot(*zip(*points), "o-", markersize=3, label=None if group is None else f"{group} = {value}")
+            lines.setdefault(tuple(row[name] for name in groups), []).append((row[x], row[y]))
+    for values, points in lines.items():
+        ax.plot(*zip(*points), "o-", markersize=3, label=", ".join(f"{name} = {value}" for name, value in zip(groups, values)) or None)
     numbers = [value for value in table.column(x) if isinstance(value, (int, float))]
     if len(numbers) == len(table) and numbers and min(numbers) > 0 and max(numbers) >= 30 * min(numbers):
         ax.set_xscale("log")
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.grid(alpha=0.3)
-    if group is not None:
+    if groups:
         ax.legend()
     return ax

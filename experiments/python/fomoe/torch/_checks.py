@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from .. import InputError
@@ -9,6 +11,17 @@ from ._codec import Codec
 from ._collectives import make_run
 from ._plan_file import STEP_WORK, TrafficPlan
 from ._worker import Worker
+
+
+def check_against_scenario(plan: TrafficPlan, report: dict[str, Any]) -> None:
+    """Raises InputError if a plan from a file is that of other sites or of another number of steps."""
+    sites, steps = len(report["scenario"]["platform"]["sites"]), report["optimizer_steps"]
+    if any(node["site"] >= sites for node in plan.nodes):
+        raise InputError(f"plan_file: got a plan of {len(plan.nodes)} nodes at {1 + max(node['site'] for node in plan.nodes)} sites; expected the {sites} sites "
+                         "of the scenario; for example the file that `fomoe simulate --write-plan` writes for it")
+    if plan.steps != steps:
+        raise InputError(f"plan_file: got a plan of {plan.steps} optimiser steps; expected {steps}, those of the scenario's tokens; for example the file that "
+                         "`fomoe simulate --write-plan` writes for it")
 
 
 def check_operations(plan: TrafficPlan) -> None:

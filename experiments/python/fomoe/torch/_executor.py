@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import numbers
 import os
 import pathlib
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ import torch
 
 from .. import InputError, Scenario
 from .._files import check_output, write_whole
-from ._checks import check_groups, check_operations
+from ._checks import check_against_scenario, check_groups, check_operations
 from ._experts import Experts
 from ._groups import Names, local_experts
 from ._plan_file import TrafficPlan
@@ -31,6 +32,9 @@ SCHEMA = "fomoe.torch-state/1"
 def held_experts(scenario: Scenario, node: int, *, plan_file: str | os.PathLike | None = None) -> dict[int, list[int]]:
     """The experts that site `node` holds at the start, by layer, for a model with only these experts (in ascending order)."""
     plan = TrafficPlan(ask(scenario, plan_file).plan)
+    if isinstance(node, bool) or not isinstance(node, numbers.Integral) or not 0 <= node < len(plan.nodes):
+        raise InputError(f"node: got {node!r}; expected the place of a site, from 0 to {len(plan.nodes) - 1}; for example "
+                         'int(os.environ["RANK"])')
     owners = plan.owners(0)
     if owners is None:
         owners = {(group.layers[0], group.experts[0]): tuple(range(len(plan.nodes))) for group in plan.groups if group.of_experts()}
@@ -68,6 +72,7 @@ class Plan:
         resolved = self._answered.report["scenario"]
         if resolved["strategy"].get("granularity") == "tensor":
             raise InputError('strategy.granularity: got "tensor"; expected "flat" with fomoe.torch, or buckets; for example strategy.bucket_bytes = "25MB"')
+        check_against_scenario(self._plan, self._answered.report)
         check_operations(self._plan)
         self._sites = Sites(len(self._plan.nodes), group)
         self._names = Names(model, self._plan.groups, experts, router, resolved["model"].get("architecture") == "opaque")
@@ -80,11 +85,11 @@ class Plan:
         transport = Transport(self.node, self._sites.count, self._sites.group, device)
         self._walk = Walk(self._plan, worker, self._experts, transport, int(resolved["strategy"].get("bucket_bytes", 0)), like)
         self._first_round = self._first_step = 0
-        self._report = pathlib.Path(report) if report is not None else None
+        self._report = pathlib.Path(report).absolute() if report is not None else None
         self._started_at = datetime.datetime.now(datetime.timezone.utc)
         self._wants_report = agree(self._sites, self._digest, self._plan, self._names, self._report is not None)
         for one in optimizers:
-            one.register_step_pre_hook(lambda *_: self.before_step())
+            one.register_step_pre_hook(self._before_step_of)
         if automatic:
             optimizers[-1].register_step_post_hook(lambda *_: self.step())
         self._sites.barrier()
@@ -118,6 +123,13 @@ class Plan:
     def before_step(self) -> None:
         """Exchanges gradients, if the plan does so before the optimiser's step. optimizer.step() calls it, unless it was called before."""
         self._walk.gradients_ready()
+
+    def _before_step_of(self, _optimizer: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")  # the optimiser is args[0]
+        if closure is not None and self._walk.waits_for == "gradients":
+            raise InputError("optimizer.step: got a closure, which computes the gradients after they would have been exchanged; expected gradients before "
+                             "the step, since this plan exchanges them; for example loss.backward(); optimizer.step()")
+        self.before_step()
 
     def step(self) -> None:
         """Call it once after each step of the optimiser: it sends, receives and updates what the plan wants after this step."""

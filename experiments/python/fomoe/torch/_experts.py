@@ -195,11 +195,14 @@ class Experts:
         if self.worker.names.held:
             raise InputError("whole_model: got a model with only the experts of its site; expected a model with all experts; for example a model whose absent "
                              "experts are masked")
+        own: list[tuple[torch.Tensor, torch.Tensor]] = []  # what this site trains on with afterwards, also the experts that others own first
         with torch.no_grad():
             for layer, count in self.worker.names.experts_of_layer.items():
                 for source in range(sites.count):
                     experts = [expert for expert in range(count) if self.owners[layer, expert][0] == source]
                     parts = [part.of(self.worker.names.all[part.index].parameter.detach()) for expert in experts for part in self._slices(layer, expert)]
+                    if source != self.worker.node:
+                        own += [(part, part.clone()) for part in parts]
                     if not parts:
                         continue
                     flat = torch.cat([part.reshape(-1) for part in parts])
@@ -211,8 +214,9 @@ class Experts:
         try:
             yield
         finally:
-            if self.ghosts:
-                self._clear_absent()
+            with torch.no_grad():
+                for part, values in own:
+                    part.copy_(values)
             self._set_masks()
 
     def resume(self, owners: Owners | None) -> None:

@@ -221,6 +221,10 @@ class Names:
         names = [self.all[part.index].name for part in out]
         if elements != group.elements:
             shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+            if self.opaque:
+                raise InputError(f"model: got {elements} elements in the model's {group.text()} ({shown or 'no parameters'}); expected {group.elements}: the scenario's "
+                                 "shape only counts parameters, and takes them as equal layers without an embedding, so that this plan's parts of the layers are not "
+                                 'the model\'s; for example strategy.fragments = 1 with strategy.method = "diloco"')
             raise InputError(f"model: got {elements} elements in the model's {group.text()} ({shown or 'no parameters'}); expected {group.elements}, which "
                              "the scenario's model has; for example model.shape = the file that fomoe.torch.shape(model, \"shape.json\") writes")
         return out

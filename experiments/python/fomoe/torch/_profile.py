@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import inspect
 import json
+import operator
 import os
 import pathlib
 import statistics
@@ -123,13 +124,29 @@ def _point(step: Callable[[], Any], device: torch.device, warmup: int, repeats: 
     return point, samples
 
 
+def _count(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """A whole number, also one of NumPy or PyTorch."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or number < least or (most is not None and number > most):
+        raise InputError(f"{what}: got {value!r}; expected a whole number of at least {least}{'' if most is None else f' and at most {most}'}; for example "
+                         f"{what}={least if most is None else most}")
+    return number
+
+
 def _model_json(model: Any, sequence_length: int) -> dict[str, Any]:
     if isinstance(model, torch.nn.Module):
         document: Mapping[str, Any] = shape(model)
     elif isinstance(model, Mapping):
         document = model
     else:
-        document = json.loads(pathlib.Path(model).read_text())
+        try:
+            document = json.loads(pathlib.Path(model).read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f'model: got {model}, which cannot be read ({error}); expected a module, or the file or the dict of fomoe.torch.shape(); for '
+                             'example model="shape.json"') from error
     return {**document.get("model", document), "sequence_length": sequence_length}
 
 
@@ -155,9 +172,14 @@ def profile(step: Callable[..., Any], path: str | os.PathLike, *, model: Any, se
         raise InputError(f"device: got {at}; expected cpu or cuda; for example device=\"cuda\"")
     if repeats < FEWEST_STEPS or warmup < 0:
         raise InputError(f"repeats: got {repeats} after {warmup} steps of warm-up; expected at least {FEWEST_STEPS}; for example repeats=20")
+    sequences, sequence_length = _count(sequences, "sequences", 1), _count(sequence_length, "sequence_length", 1)
     described = _model_json(model, sequence_length)
+    experts = described.get("experts", 0)
+    all_held = [experts] if local_experts is None else [_count(held, "local_experts", 0, experts) for held in local_experts]
+    if not all_held:
+        raise InputError(f"local_experts: got an empty list; expected numbers of experts that a site may hold; for example local_experts=[{experts}]")
     points, measured, whole = [], [], True
-    for held in [described.get("experts", 0)] if local_experts is None else local_experts:
+    for held in all_held:
         point, samples = _point(step if local_experts is None else step(held), at, warmup, repeats, time_budget_s)
         whole = whole and len(samples[0]) == 1
         # The convention of profiles of whole steps (costmodel/inputs/step_profile.hpp).

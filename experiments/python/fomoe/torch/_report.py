@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ._plan_file import TrafficPlan
-from ._scenario import Answered, source_of
+from ._scenario import Answered
 from ._timeline import Interval, critical_path, drawn_round, means_of, upkeep_delay_s
 
 _LISTED_ROUNDS = 10_000
@@ -113,7 +113,6 @@ def measured_report(answered: Answered, plan: TrafficPlan, seen: list[Observatio
         return _UPKEEP if interval.activity == "upkeep" else plan.ops(interval.round + first_round)[interval.op].name
 
     path = critical_path(intervals, means.round_ends_s, position, name_of, lambda node: names[site_of[node]])
-    toml, files = source_of(answered)
     report = {
         "schema": "fomoe.run/1", "executor": "measured", "wall_clock_s": means.wall_clock_s,
         "compute_utilization": mean_round["compute_s"] * rounds / means.wall_clock_s, "tokens_per_s": tokens / means.wall_clock_s,
@@ -128,7 +127,7 @@ def measured_report(answered: Answered, plan: TrafficPlan, seen: list[Observatio
         report["round_durations_s"] = durations
     report["scenario"] = scenario
     report["run"] = {"id": secrets.token_hex(8), "started_at": started_at.strftime("%Y-%m-%dT%H:%M:%SZ"), "paced": False, "in_turn": False,
-                     "whole": first_round == 0, "scenario_toml": toml, "files": files, "code": f"fomoe.torch, PyTorch {torch.__version__}"}
+                     "whole": first_round == 0, "scenario_toml": answered.toml, "files": answered.files, "code": f"fomoe.torch, PyTorch {torch.__version__}"}
     report["round_timeline"] = drawn_round(intervals, means.round_ends_s, first_round, name_of, [names[site] for site in site_of])
     return report
 

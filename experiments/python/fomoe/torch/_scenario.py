@@ -76,8 +76,8 @@ class Answered:
 
     plan: dict[str, Any]  # fomoe.plan/1
     report: dict[str, Any]  # fomoe.run/1, simulated
-    tables: dict[str, Any]  # as written
-    folder: pathlib.Path  # to which paths in the tables are relative
+    toml: str  # the scenario as written
+    files: dict[str, str]  # those that it names, as they were then: name in the TOML -> content
     outer: Outer
 
 
@@ -116,7 +116,7 @@ def _simulated(path: str, *options: str) -> tuple[dict[str, Any], dict[str, Any]
 def ask(scenario: Scenario, plan_file: str | os.PathLike | None = None) -> Answered:
     """Runs `fomoe simulate`. plan_file: a traffic plan to execute instead of that of the scenario's method."""
     tables = tables_of(scenario)
-    folder = pathlib.Path(os.curdir if isinstance(scenario, Mapping) else os.path.dirname(os.path.abspath(scenario)))
+    folder = pathlib.Path.cwd() if isinstance(scenario, Mapping) else pathlib.Path(os.path.abspath(scenario)).parent
     with _as_file(scenario) as path:
         if plan_file is not None:
             plan = json.loads(pathlib.Path(plan_file).read_text())
@@ -125,7 +125,7 @@ def ask(scenario: Scenario, plan_file: str | os.PathLike | None = None) -> Answe
             plan, report = _simulated(path)
             if not _all_described(plan):
                 plan, report = _simulated(path, "--rounds", "all")
-    return Answered(plan, report, tables, folder, _outer(tables, report))
+    return Answered(plan, report, *_source_of(tables, folder), _outer(tables, report))
 
 
 # ---- the scenario's text, as a report contains it ----
@@ -159,9 +159,10 @@ def toml_text(tables: Mapping[str, Any], prefix: str = "") -> str:
     return text
 
 
-def source_of(answered: Answered) -> tuple[str, dict[str, str]]:
-    """The scenario as TOML, and the files that it names: name in the TOML -> content, so that a run can be predicted anywhere."""
-    tables: dict[str, Any] = copy.deepcopy(answered.tables)
+def _source_of(as_written: dict[str, Any], folder: pathlib.Path) -> tuple[str, dict[str, str]]:
+    """The scenario as TOML, and the files that it names: name in the TOML -> content, so that a run can be predicted anywhere. folder: to which
+    paths in the tables are relative."""
+    tables = copy.deepcopy(as_written)
     for key in ("data", "validation_data"):
         tables.get("trainer", {}).pop(key, None)
     files: dict[str, str] = {}
@@ -170,7 +171,7 @@ def source_of(answered: Answered) -> tuple[str, dict[str, str]]:
         named = table.get(key)
         if not isinstance(named, str) or named.startswith("published:"):
             return
-        path = answered.folder / named
+        path = folder / named
         if not path.is_file():  # not read by the run
             return
         content, name = path.read_text(), path.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import pathlib
 import struct
@@ -66,6 +67,7 @@ def _counted(model: torch.nn.Module, experts: str | Iterable[str] | None, active
         (place / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
         document = json.loads(run_fomoe("model", str(place), "--output", "-"))
     if active_experts is not None:
+        active_experts = operator.index(active_experts)
         document["model"]["active_experts"] = active_experts
         document["guessed"] = [text for text in document["guessed"] if not text.startswith("active experts")]
     return document

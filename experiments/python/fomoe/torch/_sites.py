@@ -23,6 +23,10 @@ class Sites:
     def __init__(self, count: int, group: Any) -> None:
         self.count, self.group, self.node = count, None, 0
         if count == 1:
+            started = dist.is_available() and dist.is_initialized()
+            if started and dist.get_world_size(group) != 1:
+                raise InputError(f"torch.distributed: got {dist.get_world_size(group)} processes; expected 1, since only one site of the scenario trains; "
+                                 "for example torchrun --nproc-per-node 1")
             return
         if not dist.is_available() or not dist.is_initialized():
             raise InputError(f"torch.distributed: got no process group; expected one process for each of the {count} sites; for example "
