@@ -84,6 +84,12 @@ def test_a_shape_that_only_counts_parameters_has_no_parts(tmp_path):
         fomoe.torch.Plan(document, model, torch.optim.SGD(model.parameters(), lr=0.1))
 
 
+@pytest.mark.parametrize("wrong", ["no-such.toml", None, {"strategy": {"method": "diloko"}}])
+def test_a_scenario_that_fomoe_refuses(wrong):
+    with pytest.raises(fomoe.InputError):
+        fomoe.torch.held_experts(wrong, 0)
+
+
 @pytest.mark.parametrize("wrong,said", [
     ({"sequences": 0}, "sequences: got 0; expected a whole number of at least 1"), ({"sequences": "2"}, "sequences: got '2'"),
     ({"sequence_length": -8}, "sequence_length: got -8"), ({"local_experts": []}, "local_experts: got an empty list"),

@@ -104,8 +104,9 @@ class TrafficPlan:
     """A plan whose every round is known: `ops(index)` for 0 ≤ index < rounds."""
 
     def __init__(self, json: Mapping[str, Any]) -> None:
-        if json.get("schema") != "fomoe.plan/1":
-            raise _refuse("schema", json.get("schema"), '"fomoe.plan/1"', "a file that `fomoe simulate --write-plan` wrote")
+        schema = json.get("schema") if isinstance(json, Mapping) else None
+        if schema != "fomoe.plan/1":
+            raise _refuse("schema", schema, '"fomoe.plan/1"', "a file that `fomoe simulate --write-plan` wrote")
         self.nodes: list[Mapping[str, Any]] = list(json["nodes"])
         self.groups = [Group(tuple(group["classes"]), tuple(group["layers"]), tuple(group["experts"]), group["elements"])
                        for group in json.get("groups", ())]

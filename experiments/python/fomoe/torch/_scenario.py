@@ -115,8 +115,6 @@ def _simulated(path: str, *options: str) -> tuple[dict[str, Any], dict[str, Any]
 
 def ask(scenario: Scenario, plan_file: str | os.PathLike | None = None) -> Answered:
     """Runs `fomoe simulate`. plan_file: a traffic plan to execute instead of that of the scenario's method."""
-    tables = tables_of(scenario)
-    folder = pathlib.Path.cwd() if isinstance(scenario, Mapping) else pathlib.Path(os.path.abspath(scenario)).parent
     with _as_file(scenario) as path:
         if plan_file is not None:
             plan = json.loads(pathlib.Path(plan_file).read_text())
@@ -125,6 +123,8 @@ def ask(scenario: Scenario, plan_file: str | os.PathLike | None = None) -> Answe
             plan, report = _simulated(path)
             if not _all_described(plan):
                 plan, report = _simulated(path, "--rounds", "all")
+    tables = tables_of(scenario)  # which `fomoe` has accepted
+    folder = pathlib.Path.cwd() if isinstance(scenario, Mapping) else pathlib.Path(os.path.abspath(scenario)).parent
     return Answered(plan, report, *_source_of(tables, folder), _outer(tables, report))
 
 
