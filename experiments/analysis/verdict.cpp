@@ -219,7 +219,7 @@ std::string verdict(const std::vector<Case>& cases) {
         fmt::format(" {} {}.", faster(one->report.wall_clock_s, chosen.report.wall_clock_s), quoted(*one));
     break;
   }
-  if (chosen.direct_is_faster)
+  if (chosen.direct_is_faster && chosen.report.bottleneck.waits_for == "latency")
     text += " A ring incurs the latency in each of its steps: try strategy.collective=direct.";
   return text + on_quality(cases, chosen, reference);
 }
