@@ -98,15 +98,15 @@ std::vector<std::string> settings_of(const std::vector<Step>& steps) {
 
 /// The combination of settings with which the state fits into the given GPUs and a step takes least time, so
 /// that the run costs least. Of equally fast combinations it is the one with the fewest settings. Each
-/// combination has the largest micro-batch that fits. Empty if nothing fits.
-std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario) {
+/// combination has the largest micro-batch that fits. All have the steps `always`. Empty if nothing fits.
+std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario, const std::vector<Step>& always) {
   std::vector<Step> steps = within_the_site(scenario.gpus);
   std::erase_if(steps, [](const Step& step) { return step.setting.starts_with("compute.micro_batch"); });
   std::optional<MemoryRemedy> best;
   double best_s = 0;
   std::size_t best_count = 0;
   for (unsigned chosen = 0; chosen < 1U << steps.size(); ++chosen) {
-    std::vector<Step> taken;
+    std::vector<Step> taken = always;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if ((chosen >> i & 1U) != 0) taken.push_back(steps[i]);
     }
@@ -137,6 +137,16 @@ std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario) {
   return best;
 }
 
+/// The same with the experts divided among as few GPUs as suffice: their tokens travel to them.
+std::optional<MemoryRemedy> with_divided_experts(const Scenario& scenario) {
+  for (int divided = 2 * scenario.gpus.expert_parallel; divided <= scenario.gpus.count; divided *= 2) {
+    const Step step{"compute.expert_parallel=" + std::to_string(divided),
+                    [divided](SiteGpus& g) { g.expert_parallel = divided; }};
+    if (auto fitting = cheapest_inside(scenario, {step})) return fitting;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
@@ -145,7 +155,8 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
   const double available = scenario.gpus.gpu_memory_bytes;
   MemoryRemedy remedy{{}, gpu_bytes(scenario), true};
   if (available == 0 || remedy.gpu_bytes <= available) return remedy;
-  if (const std::optional<MemoryRemedy> inside = cheapest_inside(scenario)) return *inside;
+  if (const std::optional<MemoryRemedy> inside = cheapest_inside(scenario, {})) return *inside;
+  if (const std::optional<MemoryRemedy> inside = with_divided_experts(scenario)) return *inside;
   remedy.fits = false;
 
   std::vector<Step> taken;

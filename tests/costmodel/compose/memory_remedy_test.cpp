@@ -113,6 +113,27 @@ TEST_CASE(
   CHECK(remedy_text(none).starts_with("even with compute.outer_state_on=host a GPU would need "));
 }
 
+TEST_CASE("memory remedy: experts are divided among a site's GPUs before GPUs are added") {
+  // Replicas of Megatron-LM that share nothing but the optimiser's state: whole weights do not fit.
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.model = *find_preset("xxl");
+  scenario.gpus.count = 8;
+  scenario.gpus.stack = Stack::megatron;
+  scenario.gpus.outer_state_on = OuterStateOn::host;
+  Scenario divided = scenario;
+  divided.gpus.sharded = 8;
+  divided.gpus.zero_stage = 1;
+  divided.gpus.expert_parallel = 2;
+  REQUIRE(scenario.model.experts % 4 == 0);
+  const double needed = counts_of(divided).sites.front().need_of_gpu.needed;
+  scenario.gpus.gpu_memory_bytes = needed;
+  const MemoryRemedy remedy = memory_remedy(scenario);
+  CHECK(remedy.fits);
+  CHECK(remedy.settings ==
+        Settings{"compute.expert_parallel=2", "compute.sharded=8", "compute.zero_stage=1"});
+  CHECK(remedy.gpu_bytes == needed);
+}
+
 TEST_CASE("memory remedy: the scenario fits with the proposed settings") {
   // Each proposal is applied to the scenario, and the memory formula must agree that it fits.
   const double whole = memory_per_gpu(eight_replicas()).total();
