@@ -1,6 +1,7 @@
 #include "costmodel/formula/closed_form.hpp"
 
 #include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/busiest_port.hpp"
 #include "costmodel/formula/own_pace_times.hpp"
 #include "costmodel/formula/sent_to.hpp"
 #include "costmodel/inputs/at_site.hpp"
@@ -77,9 +78,12 @@ RunReport closed_form(const Scenario& scenario) {
   if (plan.store_requests() > 0) report.store = store_use(plan, scenario.sites());
   report.wall_clock_s = resolved.wall_clock_s();
   finish_report(report);
-  report.bottleneck.link = slowest_port(effective_platform(scenario.platform, scenario.network));
-  report.bottleneck.link_busy_share =
-      round_bytes(resolved, 0).sent / resolved.links.sets.all.port_bytes_per_s() / round.duration_s;
+  const BusyPort busiest = busiest_port(resolved);
+  report.bottleneck.link = busiest.share == 0
+                               ? "none: nothing is sent"
+                               : (busiest.uplink ? "uplink of " : "downlink of ") +
+                                     scenario.platform.sites[static_cast<std::size_t>(busiest.site)].name;
+  report.bottleneck.link_busy_share = busiest.share;
   add_cost(report, scenario);
   add_quality(report, scenario);
   add_goodput(report, scenario);

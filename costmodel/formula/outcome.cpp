@@ -1,5 +1,6 @@
 #include "costmodel/formula/outcome.hpp"
 
+#include "costmodel/formula/busiest_port.hpp"
 #include "costmodel/formula/sent_to.hpp"
 
 namespace fomoe::costmodel {
@@ -31,8 +32,7 @@ Outcome outcome_of(const Resolved& resolved) {
   outcome.round_communication_s = round.communication_s;
   outcome.round_exposed_communication_s = round.exposed_s;
   outcome.round_idle_s = round.slowest_compute_s + round.waiting_s - outcome.round_compute_s;
-  outcome.link_busy_share =
-      round_bytes(resolved, 0).sent / resolved.links.sets.all.port_bytes_per_s() / round.duration_s;
+  outcome.link_busy_share = busiest_port(resolved).share;
   outcome.cost_total = resolved.values.cost_total;
   outcome.energy_kwh = resolved.values.energy_kwh;
   return outcome;

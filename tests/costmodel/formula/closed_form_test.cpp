@@ -61,6 +61,31 @@ TEST_CASE("closed form: each site's compute, exposed communication, idle time an
   CHECK(report.compute_utilization == Approx((5 + 7.5) / 2 / round_s).epsilon(1e-12));
 }
 
+TEST_CASE("closed form: the busiest port is that of the site with most bytes for its rate, below 100 %") {
+  Scenario scenario = tests::ideal_scenario("fedavg", 4);  // the server is at the first site
+  for (platforms::Site& site : scenario.platform.sites)
+    site.uplink_bytes_per_s = site.downlink_bytes_per_s = 1e6;
+  scenario.platform.sites[0].uplink_bytes_per_s = scenario.platform.sites[0].downlink_bytes_per_s = 100e6;
+  const auto share = [&](const RunReport& report, std::size_t site, double rate) {
+    return report.sites[site].bytes_sent / rate / report.wall_clock_s;
+  };
+  for (const char* method : {"fedavg", "async_diloco"}) {
+    scenario.strategy.method = find_method(method);
+    CAPTURE(method);
+    RunReport report = closed_form(scenario);
+    CHECK(report.bottleneck.link == "uplink of site-1");  // a worker's, of a hundredth of the server's rate
+    CHECK(report.bottleneck.link_busy_share == Approx(share(report, 1, 1e6)).epsilon(1e-9));
+    CHECK(report.bottleneck.link_busy_share < 1);
+    Scenario equal = scenario;
+    for (platforms::Site& site : equal.platform.sites)
+      site.uplink_bytes_per_s = site.downlink_bytes_per_s = 1e6;
+    report = closed_form(equal);
+    CHECK(report.bottleneck.link == "uplink of site-0");
+    CHECK(report.bottleneck.link_busy_share == Approx(share(report, 0, 1e6)).epsilon(1e-9));
+    CHECK(report.bottleneck.link_busy_share < 1);
+  }
+}
+
 TEST_CASE("closed form: each term that it does not model is noted, and the others are not") {
   const auto noted = [](const std::function<void(Scenario&)>& change) {
     Scenario scenario = tests::ideal_scenario("local_sgd", 2);
@@ -68,7 +93,8 @@ TEST_CASE("closed form: each term that it does not model is noted, and the other
     const auto& notes = closed_form(scenario).notes;
     return std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
       return note.starts_with("the closed form does not model") ||
-             note.starts_with("the closed form counts the windows");
+             note.starts_with("the closed form counts the windows") ||
+             note.starts_with("the closed form lets a link that several paths share");
     });
   };
   CHECK_FALSE(noted([](Scenario&) {}));
