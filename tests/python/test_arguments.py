@@ -17,6 +17,15 @@ def test_a_recommendation_can_be_given_back():
     assert fomoe.simulate(SCENARIO, set=row.set).wall_clock_s == row.simulated.wall_clock_s
 
 
+def test_the_plan_of_a_dict_names_no_file_that_is_gone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    vary = {"strategy.method": ["ddp", "diloco"]}
+    assert all(row.command.startswith("fomoe simulate") for row in fomoe.plan(SCENARIO, vary=vary, top=2).frontier)
+    plan = fomoe.plan({"model": {"preset": "small"}, "workload": {"tokens": 1e8, "global_batch_sequences": 256}, "strategy": {"method": "diloco", "local_steps": 16},
+                       "compute": {"step_time": "420ms"}, "platform": {"sites": 2, "bandwidth": "1Gbps", "latency": "25ms"}}, vary=vary, top=2)
+    assert ".scenario-" not in json.dumps(plan)
+
+
 @pytest.mark.parametrize("text", ["😀", "𠮷", "é", "a\x7fb"])
 def test_texts_of_any_characters_reach_the_program(text):
     assert fomoe.simulate(SCENARIO, set={"name": text}, engine="closed-form").scenario.name == text

@@ -187,6 +187,14 @@ def compare(scenario: Scenario, cases: Iterable[Mapping[str, Any]], *, set: Over
     return answer
 
 
+def _remove_commands(answer: Any) -> None:
+    """Of a plan for a dict, whose file is gone when somebody reads them."""
+    if isinstance(answer, dict):
+        answer.pop("command", None)
+    for inner in answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list) else ():
+        _remove_commands(inner)
+
+
 def plan(scenario: Scenario, *, set: Overrides = None, minimise: str = "time", within: Mapping[str, Any] | None = None,
          top: int = 10, vary: Mapping[str, Any] | None = None) -> Recommendation:
     """Recommends the method, K, O_e, placement, collective, number format and sites.
@@ -195,8 +203,10 @@ def plan(scenario: Scenario, *, set: Overrides = None, minimise: str = "time", w
     of the scenario's prices.
     """
     limits = ",".join(f"{name}={value}" for name, value in (within or {}).items()) or None
-    return Recommendation(read(_run("plan", scenario, set, *_axes(vary or {}),
-                                    *_options(minimise=minimise, within=limits, top=top), "--output", "-")))
+    answer = read(_run("plan", scenario, set, *_axes(vary or {}), *_options(minimise=minimise, within=limits, top=top), "--output", "-"))
+    if isinstance(scenario, Mapping):
+        _remove_commands(answer)
+    return Recommendation(answer)
 
 
 def solve(scenario: Scenario, key: str, target: str | None = None, *, set: Overrides = None,

@@ -139,7 +139,7 @@ class Recommendation(Answer):
     currency: of all costs; None without prices
     within: the limits: time_s, cost, energy_kwh, perplexity, gpu_memory_bytes
     choice: the best configuration; None without a quality model, because fewer synchronisations may cost quality
-    rows: the recommended configurations, of which `set` has the keys: `ranking` (the choice and what comes after it), or
+    rows: the recommended configurations, whose `set` is that of simulate(): `ranking` (the choice and what comes after it), or
         without a choice `frontier` (the best configuration for each level of risk to quality)
     methods: the best configuration of each method
     scenario_as_it_is: the scenario without changes
