@@ -1,7 +1,6 @@
 #include "costmodel/formula/closed_form.hpp"
 
 #include "costmodel/compute/step_variation.hpp"
-#include "costmodel/formula/busiest_port.hpp"
 #include "costmodel/formula/own_pace_times.hpp"
 #include "costmodel/formula/sent_to.hpp"
 #include "costmodel/inputs/at_site.hpp"

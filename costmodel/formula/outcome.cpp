@@ -1,6 +1,5 @@
 #include "costmodel/formula/outcome.hpp"
 
-#include "costmodel/formula/busiest_port.hpp"
 #include "costmodel/formula/sent_to.hpp"
 
 namespace fomoe::costmodel {

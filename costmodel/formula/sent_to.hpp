@@ -1,4 +1,4 @@
-// The bytes of each site in the closed form, and to which sites they go.
+// The bytes of each site in the closed form, to which sites they go, and which port they keep busy.
 #pragma once
 #include <vector>
 
@@ -17,5 +17,15 @@ RoundBytes round_bytes(const Resolved& resolved, int site);
 /// `bytes`, which a site sends in the run, by receiving site, as the stages of its rounds send them: to the
 /// next one of the ring, to the first site, from the first site to each other one, or to all alike.
 std::vector<double> sent_to(const Resolved& resolved, int site, double bytes);
+
+/// The port of a site that is busy for the largest share of the run.
+struct BusyPort {
+  int site = 0;
+  bool uplink = true;  // otherwise the downlink
+  double share = 0;    // of the wall clock: bytes ÷ (rate · wall clock), without latencies and windows
+};
+
+/// Of equally busy ports, the first one. Paths and links that several paths share are left out.
+BusyPort busiest_port(const Resolved& resolved);
 
 }  // namespace fomoe::costmodel

@@ -28,7 +28,7 @@ namespace {
 
 // The rows of a short sweep are what `fomoe simulate` answers. In a longer one, a row has about 0.1 s of CPU
 // time, a tenth of that.
-constexpr std::uint64_t kShortSweep = 100;          // rows, of all shards
+constexpr std::uint64_t kShortSweep = 32;           // rows, of all shards
 constexpr std::uint64_t kMostRows = 1'000'000'000;  // of a shard, about 300 GB
 constexpr std::int64_t kMostFlowsOfRow = 30'000;
 
@@ -282,10 +282,6 @@ void run_sweep(const Arguments& arguments) {
         message(fmt::format("resumed after {} rows of an earlier run", rows));
       } else {
         journal->start_anew();
-        message(
-            fmt::format("{0}.partial keeps the rows until {0} is complete; --resume continues after an "
-                        "interruption",
-                        path));
       }
     }
     if (engine.simulated) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "costmodel/counts/memory.hpp"
@@ -39,6 +40,9 @@ std::string of_scenario(const Run& run, const char* table_name, const char* key)
 /// The answer in one sentence, with its cost, and how sure it is.
 std::string lead(const Run& run) {
   const costmodel::RunReport report = median_of(run).figures;
+  if (std::isinf(report.wall_clock_s))
+    return paragraph("More than half of the runs with failures never end; without failures, training takes " +
+                     human_time(run.figures.wall_clock_s) + '.');
   std::string text = "Training takes " + human_time(report.wall_clock_s);
   const std::string money = commands::money_text(report);
   if (!money.empty()) {
@@ -217,7 +221,9 @@ std::string answer_of(const Run& run) {
   return fmt::format("{}{} on {} site{}: {}, {}", method.empty() ? run.name : method,
                      model.empty() ? "" : " with model " + model, run.figures.sites.size(),
                      run.figures.sites.size() == 1 ? "" : "s",
-                     human_time(median_of(run).figures.wall_clock_s),
+                     run.median_s && std::isinf(*run.median_s)
+                         ? "never ends"
+                         : human_time(median_of(run).figures.wall_clock_s),
                      run.figures.executor + (run.median_s ? ", median run with failures" : ""));
 }
 
@@ -283,6 +289,8 @@ static std::string lead_of(const std::vector<Run>& runs, const Run& fastest) {
     if (&run != &fastest && (next == nullptr || run.figures.wall_clock_s < next->figures.wall_clock_s))
       next = &run;
   }
+  if (std::isinf(next->figures.wall_clock_s))
+    return fmt::format(" The next, {}, never ends in more than half of the runs with failures.", next->name);
   const double longer = next->figures.wall_clock_s / fastest.figures.wall_clock_s - 1;
   return fmt::format(" The next, {}, takes {}.", next->name,
                      longer < 5e-4 ? "as long" : human_percent(longer) + " longer");
@@ -323,15 +331,17 @@ std::string comparison_section(const std::vector<Run>& given) {
                                                                  human_time(run.interval->high))
                                  : intervals       ? "unknown"
                                                    : "";
-    rows.push_back({run.name, human_time(report.wall_clock_s), money, perplexity,
-                    human_percent(report.compute_utilization),
-                    human_percent(report.round.exposed_communication_s / report.round.duration_s),
-                    human_bytes(report.bytes_sent_per_site_per_round), interval,
-                    same_executor ? "" : report.executor});
+    rows.push_back(
+        {run.name, std::isinf(report.wall_clock_s) ? "never ends" : human_time(report.wall_clock_s), money,
+         perplexity, human_percent(report.compute_utilization),
+         human_percent(report.round.exposed_communication_s / report.round.duration_s),
+         human_bytes(report.bytes_sent_per_site_per_round), interval, same_executor ? "" : report.executor});
   }
   const auto fastest = std::min_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return a.figures.wall_clock_s < b.figures.wall_clock_s;
   });
+  std::vector<Run> ending = runs;
+  std::erase_if(ending, [](const Run& run) { return std::isinf(run.figures.wall_clock_s); });
   return paragraph(fmt::format("The fastest of {} results is {} ({}). It {}.{}{}", runs.size(), fastest->name,
                                answer_of(*fastest), commands::waiting_text(fastest->figures),
                                lead_of(runs, *fastest), cost_range(runs, *fastest))) +
@@ -362,7 +372,9 @@ std::string comparison_section(const std::vector<Run>& given) {
                 {"executor"}},
                rows) +
          heading(3, "Where the time goes") + chart(times_chart(given)) +
-         heading(3, "Time against cost: the Pareto frontier") + chart(runs_frontier_chart(runs));
+         (ending.empty()
+              ? ""
+              : heading(3, "Time against cost: the Pareto frontier") + chart(runs_frontier_chart(ending)));
 }
 
 }  // namespace fomoe::report

@@ -242,8 +242,11 @@ Run read_run(const std::string& path, const Json& document) {
   run.goodput = shown(json, "goodput");
   if (json.has("goodput")) {
     const JsonObject goodput = inner(path, json, "goodput");
-    run.median_s = goodput.has("finish_p50_s") ? goodput.seconds("finish_p50_s") : HUGE_VAL;
-    if (goodput.has("cost_p50")) run.median_cost = amount(goodput, "cost_p50");
+    const auto known = [&](const char* key) {  // null: it never ends
+      return run.goodput.contains(key) && !run.goodput[key].is_null();
+    };
+    run.median_s = known("finish_p50_s") ? goodput.seconds("finish_p50_s") : HUGE_VAL;
+    if (known("cost_p50")) run.median_cost = amount(goodput, "cost_p50");
   }
   run.replicas = shown(json, "replicas");
   if (json.has("validation_envelope")) {

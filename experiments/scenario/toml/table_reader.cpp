@@ -62,16 +62,11 @@ double plain_number(const toml::node& node) {
   return node.is_number() ? node.value<double>().value_or(-1) : -1;
 }
 
-std::string unquoted(std::string_view example) {
-  if (example.size() > 1 && example.front() == '"') example = example.substr(1, example.size() - 2);
-  return std::string(example);
-}
-
 /// "--set name='four sites'": an option that a shell takes as it stands.
 std::string option_example(const std::string& key, std::string_view example) {
-  const std::string value = unquoted(example);
-  const bool plain = value.find_first_of(" ;&|<>()$*?") == std::string::npos;
-  return plain ? fmt::format("--set {}={}", key, value) : fmt::format("--set {}='{}'", key, value);
+  if (example.size() > 1 && example.front() == '"') example = example.substr(1, example.size() - 2);
+  const bool plain = example.find_first_of(" ;&|<>()$*?") == std::string::npos;
+  return plain ? fmt::format("--set {}={}", key, example) : fmt::format("--set {}='{}'", key, example);
 }
 
 }  // namespace

@@ -250,6 +250,9 @@ TEST_CASE("--write-plan, then --traffic-plan, on the command line") {
   CHECK(second["sensitivity"].empty());
   for (const char* formula : {"sent_bytes_per_site", "bandwidth_curve"})
     CHECK_FALSE(second.contains(formula));
+  CHECK(second["bottleneck"]["waits_for"] == "");
+  first["bottleneck"].erase("waits_for");
+  second["bottleneck"].erase("waits_for");
   for (const char* other : {"notes", "sensitivity", "sent_bytes_per_site", "bandwidth_curve"}) {
     first.erase(other);
     second.erase(other);

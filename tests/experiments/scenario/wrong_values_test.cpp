@@ -248,7 +248,7 @@ TEST_CASE("common mistakes of new users: other programs' names, missing quotes, 
        "global_batch_tokens, batch; for example tokens = 1.34e9; did you mean bandwidth in [platform]?"},
       {"", "", "--set bandwidth=1Gbps",
        "--set bandwidth=1Gbps: bandwidth: got an unknown key; expected one of name, description, seed; for "
-       "example --set name=four sites at 1 Gb/s; did you mean platform.bandwidth?"},
+       "example --set name='four sites at 1 Gb/s'; did you mean platform.bandwidth?"},
       // Missing quotes
       {"\"1Gbps\"", "1Gbps", "", ":15: platform.bandwidth: got 1Gbps without quotes; expected " + kRate},
       {"\"fomoe\"", "fomoe", "",
