@@ -137,7 +137,7 @@ std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario, const std:
   return best;
 }
 
-/// The same with the experts divided among as few GPUs as suffice: their tokens travel to them.
+/// The same with the experts divided among as few GPUs as suffice, to which their tokens are sent.
 std::optional<MemoryRemedy> with_divided_experts(const Scenario& scenario) {
   for (int divided = 2 * scenario.gpus.expert_parallel; divided <= scenario.gpus.count; divided *= 2) {
     const Step step{"compute.expert_parallel=" + std::to_string(divided),

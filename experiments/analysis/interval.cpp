@@ -62,7 +62,8 @@ struct SiteStep {
 SiteStep step_of(const costmodel::Scenario& scenario, int site) {
   const costmodel::AtSite at(scenario, site);
   const costmodel::Scenario& own = at.scenario();
-  costmodel::ComputeTimes times = costmodel::site_compute_times(scenario, site);
+  const costmodel::ComputeTimes own_times = costmodel::site_compute_times(scenario, site);
+  costmodel::ComputeTimes times = own_times;
   times.slow_down(scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor);
   SiteStep step;
   step.least_s = step.answered_s = step.most_s = times.step_s();
@@ -71,7 +72,7 @@ SiteStep step_of(const costmodel::Scenario& scenario, int site) {
   if (!step.assumed) return step;
   const auto sequences = static_cast<double>(costmodel::local_batch_sequences(scenario, site));
   const std::optional<costmodel::Efficiency> efficiency =
-      costmodel::step_efficiency(own, sequences, costmodel::site_compute_times(scenario, site));
+      costmodel::step_efficiency(own, sequences, own_times);
   const std::optional<ComparableMfu> published = comparable_mfu(own);
   if (!published || !efficiency || efficiency->mfu <= 0) return step;
   const double mfu = efficiency->mfu;

@@ -211,13 +211,16 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
                        human_bytes(stage.bytes), rate(links.port_bytes_per_s()),
                        human_bytes(stage.pair_bytes), rate(links.path_bytes_per_s)),
            seconds(costmodel::stage_s(stage, links))});
-    const double over_own_links_s = costmodel::stage_s(stage, links);
-    if (const double over_all_s = costmodel::stage_s(stage, resolved.links.sets);
-        !scenario.platform.shared_links.empty() && over_all_s > over_own_links_s * (1 + 1e-9))
+    const bool over_all_links = stage.between == costmodel::Between::store ||
+                                (stage.among != costmodel::Among::all_sites && resolved.links.sets.regions) ||
+                                (by_ports && resolved.links.sets.sites);  // the lines above, that is
+    const double over_own_links_s = costmodel::stage_s(stage, links),
+                 over_all_links_s = costmodel::stage_s(stage, resolved.links.sets);
+    if (!over_all_links && over_all_links_s > over_own_links_s * (1 + 1e-9))
       text += text_of({name + " over links that several paths share",
                        "latencies + time until the busiest shared link has passed on the bytes of all sites",
-                       fmt::format("longer than {} over the links of its own", seconds(over_own_links_s)),
-                       seconds(over_all_s)});
+                       fmt::format("instead of {} over its own links", seconds(over_own_links_s)),
+                       seconds(over_all_links_s)});
     if (const auto& all = resolved.times.round.stages[i]; all.windows_s > 0)
       text += text_of({name + " with the windows of its connections, mean over the run",
                        "links as above + round trips for windows that are smaller than what fits on the way",

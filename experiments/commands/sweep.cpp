@@ -29,7 +29,7 @@ namespace {
 // The rows of a short sweep are what `fomoe simulate` answers. In a longer one, a row has about 0.1 s of CPU
 // time, a tenth of that.
 constexpr std::uint64_t kShortSweep = 32;           // rows, of all shards
-constexpr std::uint64_t kMostRows = 1'000'000'000;  // of a shard, about 300 GB
+constexpr std::uint64_t kMostRows = 1'000'000'000;  // of a shard, about 340 GB
 constexpr std::int64_t kMostFlowsOfRow = 30'000;
 
 /// Returns 0 if the text is not a whole number.

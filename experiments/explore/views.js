@@ -31,7 +31,7 @@ function renderFigures() {
     list.push(tile("waits for the network", humanPercent(round.exposed_communication_s / round.duration_s),
       `busiest link ${humanPercent(bottleneck.link_busy_share)} busy`, "waits"));
   if (report.goodput)
-    list.push(tile("median with failures", report.goodput.finish_p50_s === null ? "never" : humanTime(report.goodput.finish_p50_s),
+    list.push(tile("median with failures", report.goodput.finish_p50_s === null ? "never ends" : humanTime(report.goodput.finish_p50_s),
       report.goodput.cost_p50 === undefined ? "the other figures leave failures out" : `${humanMoney(report.goodput.cost_p50, report.cost.currency)}; the other figures leave failures out`, "failures"));
   if (quality?.loss)
     list.push(tile("loss against data-parallel training", lossText(quality.loss), quality.loss.known ? quality.source : quality.reason, "quality"));

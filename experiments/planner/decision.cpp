@@ -198,9 +198,9 @@ class Decision {
     for (const std::size_t i : by_value_)
       if (!eligible(i)) order.push_back(i);
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return preferred(a, b); });
-    double least_value = first.simulated.of(options_.screening.minimise);
-    double least_other = other_amount(first.simulated, options_.screening.minimise);
-    std::vector<std::size_t> found = improvements(order.begin(), order.end(), least_value, least_other);
+    const double first_value = first.simulated.of(options_.screening.minimise);
+    const double first_other = other_amount(first.simulated, options_.screening.minimise);
+    std::vector<std::size_t> found = improvements(order.begin(), order.end(), first_value, first_other);
     const std::size_t rows = options_.top;
     found = spread(found, std::max(rows - std::min(rows, answer_.chosen.size()), rows / 2));
     answer_.chosen.resize(std::min(answer_.chosen.size(), rows - found.size()));
@@ -211,10 +211,10 @@ class Decision {
   using Iterator = std::vector<std::size_t>::const_iterator;
   /// The finalists, in the order of preference, of which none has both amounts at least as high as these two,
   /// or as those of one that is taken before it.
-  [[nodiscard]] std::vector<std::size_t> improvements(Iterator begin, Iterator end, double least_value,
-                                                      double least_other) const {
+  [[nodiscard]] std::vector<std::size_t> improvements(Iterator begin, Iterator end, double first_value,
+                                                      double first_other) const {
     std::vector<std::size_t> found;
-    std::vector<std::pair<double, double>> taken = {{least_value, least_other}};
+    std::vector<std::pair<double, double>> taken = {{first_value, first_other}};
     for (auto i = begin; i < end; ++i) {
       const double value = at(*i).value, other = other_value(*i);
       if (std::any_of(taken.begin(), taken.end(), [&](const auto& amounts) {

@@ -240,6 +240,7 @@ def test_a_recommendation_can_be_given_back():
     row = plan.frontier[0]
     assert isinstance(row.set, list)
     assert fomoe.simulate(SCENARIO, set=row.set).wall_clock_s == row.simulated.wall_clock_s
+    assert fomoe.simulate(SCENARIO, set=(text for text in row.set)).wall_clock_s == row.simulated.wall_clock_s
 
 
 def test_the_plan_of_a_dict_names_no_file_that_is_gone(tmp_path, monkeypatch):
@@ -255,6 +256,16 @@ def test_the_plan_of_a_dict_names_no_file_that_is_gone(tmp_path, monkeypatch):
 def test_texts_of_any_characters_reach_the_program(text):
     assert fomoe.simulate(SCENARIO, set={"name": text}, engine="closed-form").scenario.name == text
     assert fomoe.compare(SCENARIO, [{"name": text}], engine="closed-form").cases[0].report.scenario.name == text
+
+
+def test_a_dict_with_any_characters_where_the_locale_has_none(tmp_path):
+    code = "import fomoe; print(ascii(fomoe.simulate(eval(input()), engine='closed-form').scenario.name))"
+    document = {"name": "Zürich 😀", "model": {"preset": "small"}, "workload": {"tokens": 1e8, "global_batch_sequences": 256}, "strategy": {"method": "ddp"},
+                "compute": {"step_time": "420ms"}, "platform": {"sites": 2, "bandwidth": "1Gbps", "latency": "25ms"}}
+    done = subprocess.run([sys.executable, "-c", code], input=ascii(document), capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ascii(document["name"])
 
 
 def test_a_sweep_over_three_axes_draws_a_line_for_each_combination():
@@ -273,6 +284,7 @@ def test_a_sweep_over_three_axes_draws_a_line_for_each_combination():
 @pytest.mark.parametrize("call,said", [
     (lambda: fomoe.simulate(None), "scenario: got a NoneType; expected the path of a file, or a dict"),
     (lambda: fomoe.simulate([]), "scenario: got a list"),
+    (lambda: fomoe.simulate(SCENARIO, set=5), "set: got 5; expected a dict, or a list"),
     (lambda: fomoe.simulate(SCENARIO, set="a=b"), "set: got 'a=b'; expected a dict, or a list"),
     (lambda: fomoe.sweep(SCENARIO, {"strategy.local_steps": 16}), r"vary: got 16; expected a list of values, .*for example \[16\]"),
     (lambda: fomoe.compare(SCENARIO, {"strategy.local_steps": 16}), "cases: got 'strategy.local_steps'; expected a list of dicts"),

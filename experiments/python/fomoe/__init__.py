@@ -92,7 +92,7 @@ def _as_file(scenario: Scenario) -> Iterator[str]:
     text = _json(scenario, "scenario")
     # The file is in the current folder, because the paths in the dict are relative to it.
     try:
-        named = tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".json", dir=os.curdir)
+        named = tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".json", dir=os.curdir, encoding="utf-8")
     except OSError as error:
         raise InputError(f"scenario: got a dict in a folder that cannot be written ({error.strerror}); expected one to which its paths are relative; "
                          "for example os.chdir(tempfile.mkdtemp())") from error
@@ -115,9 +115,10 @@ def _overridden(set: Overrides) -> list[str]:
     """The overrides as options. Texts, numbers, booleans and lists have the same form in JSON and TOML."""
     if set is None or isinstance(set, Mapping):
         return [text for key, value in (set or {}).items() for text in ("--set", f"{key}={_json(value, key)}")]
-    if isinstance(set, str) or not all(isinstance(one, str) for one in set):
+    texts = list(set) if isinstance(set, Iterable) and not isinstance(set, str) else [None]
+    if not all(isinstance(one, str) for one in texts):
         raise InputError(f'set: got {set!r}; expected a dict, or a list of "key=value" texts; for example {{"strategy.local_steps": 64}}')
-    return [text for one in set for text in ("--set", one)]
+    return [text for one in texts for text in ("--set", one)]
 
 
 def _run(command: str, scenario: Scenario, set: Overrides, *options: Any) -> str:

@@ -50,7 +50,8 @@ struct Run {
   std::vector<costmodel::Uncertainty> uncertainty;
   /// JSON objects that are shown unchanged, or null.
   Json scenario, goodput, replicas;
-  /// Of the median run, if the result has failures; figures are without them. Infinite if it never ends.
+  /// Of the median run, if the result has failures; figures are without them. Infinite if more than half
+  /// never end.
   std::optional<double> median_s, median_cost;
   std::optional<costmodel::Interval95> interval;  // the 95 % interval of the wall clock, in seconds
   std::string no_interval;                        // why there is none; empty if that is not known

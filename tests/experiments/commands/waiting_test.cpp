@@ -72,11 +72,19 @@ TEST_CASE("compare: cases of different models are not ranked without saying so")
 }
 
 TEST_CASE("explain: a transfer over links that several paths share has its time, and no note denies it") {
-  const Ran ran = run_in(source_dir(), "fomoe explain " + kTwoSites +
-                                           " --set platform.file=../../platforms/two-offices.toml --set "
-                                           "strategy.method=diloco --unset platform.bandwidth --unset "
-                                           "platform.latency --unset platform.sites");
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  CHECK_MESSAGE(ran.out.find("over links that several paths share") != std::string::npos, ran.out);
-  CHECK_MESSAGE(ran.out.find("does not model jitter") == std::string::npos, ran.out);
+  const auto explained = [](const std::string& collective) {
+    const Ran ran = run_in(source_dir(), "fomoe explain " + kTwoSites +
+                                             " --set platform.file=../../platforms/two-offices.toml --set "
+                                             "strategy.method=diloco --unset platform.bandwidth --unset "
+                                             "platform.latency --unset platform.sites --set "
+                                             "strategy.collective=" +
+                                             collective);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    CHECK_MESSAGE(ran.out.find("does not model jitter") == std::string::npos, ran.out);
+    return ran.out;
+  };
+  const std::string ring = explained("ring"), direct = explained("direct");
+  CHECK_MESSAGE(ring.find("over links that several paths share = ") != std::string::npos, ring);
+  // The time of a direct exchange is over all links at once.
+  CHECK_MESSAGE(direct.find("over links that several paths share = ") == std::string::npos, direct);
 }

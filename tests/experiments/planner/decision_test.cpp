@@ -27,7 +27,7 @@ TEST_CASE("decide: cheaper rows are listed although one that is slower costs les
   AnswerOptions options;
   options.screening.minimise = Measure::cost;
   decide(answer, options);
-  // Of 4, row 3 takes half of the time and costs less.
+  // Row 4 takes twice as long as row 3 and costs more.
   CHECK(answer.chosen == std::vector<std::size_t>{1, 2, 3, 5});
   CHECK(answer.riskier == 3);
 }

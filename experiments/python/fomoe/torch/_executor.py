@@ -155,7 +155,8 @@ class Plan:
     @contextlib.contextmanager
     def whole_model(self) -> Iterator[None]:
         """Inside, the model has the experts of all sites, and its routers may choose all of them: for validation, or to save the whole model.
-        Every site must enter it after the same step. The bytes belong to no plan and are not counted, and the time is upkeep."""
+        Every site must enter it after the same step. The bytes belong to no plan and are not counted, and the time is upkeep. It takes the memory of another copy of
+        the experts."""
         with self.pause():
             self._walk.flights.wait_for_all()
             with self._experts.whole(self._sites):
