@@ -23,6 +23,7 @@ import json
 import math
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -30,10 +31,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from cases import MODELS, SLICE, cases, draw, network_terms, overrides, read_drawn, with_platform
+from cases import SLICE, cases, draw, network_terms, overrides, read_drawn, with_platform
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+NARROW = 0.03  # the width of a predicted range, as a share of the time, below which no chance is expected
 
 
 def check_platform(one, checked, binaries, scenario):
@@ -57,21 +59,36 @@ def check_platform(one, checked, binaries, scenario):
     return True
 
 
-def computed_scenario(one, folder, binaries):
-    """Writes base.toml with the case's model, and a profile of its steps, from which the case is predicted later. The
-    profile is taken at all sites at the same time, so that they share this machine's cores as in the run."""
+def computed_scenario(one, folder, binaries, profiles=None):
+    """Writes base.toml with the case's model, and beside it a profile of its steps, from which the case is predicted:
+    that of the folder `profiles`, if it has one, or a new one, which is then kept there. A new profile is taken at all
+    sites at the same time, so that they share this machine's cores as in the run."""
     text = (HERE / "base.toml").read_text()
-    for setting in MODELS[one["model"]]:
+    for setting in (s for s in one["settings"] if s.startswith("model.")):
         key, value = setting.removeprefix("model.").split("=")
         text = re.sub(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
     scenario = folder / "computed.toml"
     scenario.write_text(text)
+    kept = profiles / f"{one['name']}.json" if profiles else None
+    if kept and kept.exists():
+        shutil.copyfile(kept, folder / "profile.json")
+        return scenario
     profile = (f'"{binaries}/fomoe-train" profile --scenario "{scenario}" --threads 1 --device cpu '
                f'--micro-batch-sequences {one["site_sequences"]} --steps 40 --output "{folder}/profile-$RANK.json"')
-    subprocess.run([binaries / "fomoe-wan", "run", scenario, "--no-check"] + wan_options(one) + overrides(one["settings"])
-                   + ["--", "sh", "-c", profile], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([binaries / "fomoe-wan", "run", scenario, "--no-check"] + wan_options(one)
+                   + overrides(with_platform(one, folder)) + ["--", "sh", "-c", profile], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     (folder / "profile-0.json").rename(folder / "profile.json")
+    if kept:
+        profiles.mkdir(exist_ok=True)
+        write(kept, one_line((folder / "profile.json").read_text()))
     return scenario
+
+
+def with_profile(settings):
+    """The settings of a case whose steps take the times of a profile and not a given one. Steps vary where cores are shared
+    or limited, and their median says little about their mean."""
+    return [s for s in settings if not s.startswith("compute.")] + ["compute.profile=profile.json", "compute.draw_samples=true"]
 
 
 def wan_options(one):
@@ -91,16 +108,14 @@ def write(path, text):
     temporary.replace(path)
 
 
-def run(one, out, binaries, scenario, conditions):
+def run(one, out, binaries, scenario, conditions, profiles):
     target = out / (one["name"] + ".json")
     with tempfile.TemporaryDirectory() as folder:
         report, result = Path(folder) / "wan.json", Path(folder) / "run.json"
         settings = with_platform(one, folder)
         if not one["paced"]:
-            scenario = computed_scenario(one, Path(folder), binaries)
-            # Steps vary where cores are shared or limited, and their median says little about their mean.
-            settings = [s for s in settings if not s.startswith("compute.")]
-            settings += ["compute.profile=profile.json", "compute.draw_samples=true"]
+            scenario = computed_scenario(one, Path(folder), binaries, profiles)
+            settings = with_profile(settings)
         train = [binaries / "fomoe-train", "run", scenario, "--threads", "1", "--output", result]
         train += (["--paced"] if one["paced"] else []) + overrides(settings)
         command = [binaries / "fomoe-wan", "run", scenario, "--no-check", "--report", report]
@@ -133,17 +148,20 @@ def run(one, out, binaries, scenario, conditions):
     return True
 
 
-def predict(chosen, path, fomoe):
+def predict(chosen, path, binaries, profiles):
     """Writes the predicted wall clock of each case in seconds: without network terms, and with those of a Linux host in
-    the conditions of the case; low and high are the range of several simulations."""
+    the conditions of the case; low and high are the range of several simulations. A case that computes its steps is
+    predicted from its profile."""
     rows = []
     for one in chosen:
         row = {"run": one["name"]}
         with tempfile.TemporaryDirectory() as folder:
-            settings = overrides(with_platform(one, folder))
+            scenario, settings = HERE / "base.toml", with_platform(one, folder)
+            if not one["paced"]:
+                scenario, settings = computed_scenario(one, Path(folder), binaries, profiles), with_profile(settings)
             linux = network_terms(one["congestion"], one["uplink"], one["queue"], one.get("buffers", "large"))
             for name, terms in (("ideal_s", []), ("linux_s", linux)):
-                done = subprocess.run([fomoe, "simulate", HERE / "base.toml", *settings, *overrides(terms), "--output",
+                done = subprocess.run([binaries / "fomoe", "simulate", scenario, *overrides(settings + terms), "--output",
                                        "-"], stdout=subprocess.PIPE, check=True)
                 answer = json.loads(done.stdout)
                 row[name] = f"{answer['wall_clock_s']:.4f}"
@@ -156,16 +174,25 @@ def predict(chosen, path, fomoe):
         table.writerows(rows)
 
 
-def compare(path, out):
-    """Prints measured times, and predicted ÷ measured − 1 with each network model and at both ends of the range."""
-    errors = {}
+def compare(path, folders):
+    """Prints measured times, the median of the runs in all folders, and predicted ÷ measured − 1 with each network model
+    and at both ends of the range; then the errors of cases with a narrow range, and how many others lie in theirs."""
+    errors, narrow, wide, widths = {}, [], [], []
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            run_file = out / (row.pop("run") + ".json")
-            if not run_file.exists():
+            name = row.pop("run")
+            runs = [json.loads(run.read_text())["wall_clock_s"] for run in (folder / f"{name}.json" for folder in folders)
+                    if run.exists()]
+            if not runs:
                 continue
-            measured = json.loads(run_file.read_text())["wall_clock_s"]
-            line = f"{run_file.stem:40} {measured:8.2f} s"
+            measured = statistics.median(runs)
+            line = f"{name:40} {len(runs)} × {measured:8.2f} s"
+            low_s, predicted_s, high_s = (float(row[key]) for key in ("linux_low_s", "linux_s", "linux_high_s"))
+            widths.append((high_s - low_s) / predicted_s)
+            if widths[-1] < NARROW:
+                narrow.append(abs(predicted_s / measured - 1))
+            else:
+                wide.append(low_s <= measured <= high_s)
             for model, seconds in row.items():
                 error = float(seconds) / measured - 1
                 errors.setdefault(model, []).append(abs(error))
@@ -175,6 +202,16 @@ def compare(path, out):
         values.sort()
         print(f"{model.removesuffix('_s'):8} {len(values)} runs: median {100 * statistics.median(values):.1f} %, p95 "
               f"{100 * values[math.ceil(0.95 * len(values)) - 1]:.1f} %, worst {100 * values[-1]:.1f} %")
+    narrow.sort()
+    widths.sort()
+    if narrow:
+        print(f"ranges below {100 * NARROW:.0f} %: {len(narrow)} cases: median {100 * statistics.median(narrow):.1f} %, p95 "
+              f"{100 * narrow[math.ceil(0.95 * len(narrow)) - 1]:.1f} %, worst {100 * narrow[-1]:.1f} %")
+    if wide:
+        print(f"others: {sum(wide)} of {len(wide)} cases lie inside their range")
+    if widths:
+        print(f"widths of ranges: median {100 * statistics.median(widths):.1f} %, p90 "
+              f"{100 * widths[math.ceil(0.9 * len(widths)) - 1]:.1f} %")
 
 
 def main():
@@ -186,6 +223,10 @@ def main():
     parser.add_argument("--unequal", action="store_true", help="--draw latencies for each pair of sites")
     parser.add_argument("--predict", type=Path, metavar="FILE.csv", help="write predictions of --drawn, and stop")
     parser.add_argument("--compare", type=Path, metavar="FILE.csv", help="compare these predictions with --output")
+    parser.add_argument("--again", type=Path, nargs="+", default=[], metavar="FOLDER",
+                        help="further runs of the same cases; --compare takes the median of the runs of a case")
+    parser.add_argument("--clock", type=float, default=10, metavar="S", help="--draw runs of about this many seconds")
+    parser.add_argument("--real", action="store_true", help="--draw a part of the cases with steps that are computed")
     parser.add_argument("--seed", type=int, default=1, help="seed of --draw")
     parser.add_argument("--drawn", type=Path, metavar="FILE.csv", help="run these cases instead of the chosen ones")
     parser.add_argument("--slice", action="store_true", help="run four cases, in less than two minutes")
@@ -193,21 +234,22 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     arguments = parser.parse_args()
     if arguments.compare:
-        compare(arguments.compare, arguments.output)
+        compare(arguments.compare, [arguments.output, *arguments.again])
         return 0
     if arguments.draw is not None:
         columns = ["name", "settings"] + (["latencies_ms", "congestion", "capped", "shared", "uplink",
                                                          "queue", "buffers"]
-                                          if arguments.unequal else [])
+                                          if arguments.unequal else []) + (["steps", "quota"] if arguments.real else [])
         table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
         table.writeheader()
         table.writerows(draw(arguments.draw, arguments.seed, arguments.bin / "fomoe", HERE / "base.toml",
-                             arguments.unequal))
+                             arguments.unequal, arguments.clock, arguments.real))
         return 0
     all_cases = read_drawn(arguments.drawn) if arguments.drawn else cases()
     chosen = [one for one in all_cases if fnmatch.fnmatch(one["name"], arguments.only)]
+    profiles = arguments.drawn.with_name(arguments.drawn.stem + "-profiles") if arguments.drawn else None
     if arguments.predict:
-        predict(chosen, arguments.predict, arguments.bin / "fomoe")
+        predict(chosen, arguments.predict, arguments.bin, profiles)
         return 0
     if arguments.slice:
         chosen = [one for one in chosen if one["name"] in SLICE]
@@ -230,7 +272,7 @@ def main():
             failed += 1
             continue
         failed += not run(one, arguments.output, arguments.bin, HERE / "base.toml",
-                          arguments.output.parent / "conditions.csv")
+                          arguments.output.parent / "conditions.csv", profiles)
     return 1 if failed else 0
 
 

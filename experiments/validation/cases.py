@@ -43,7 +43,8 @@ UNEQUAL_METHODS = METHODS | {
     "sparse_loco": ["strategy.method=sparse_loco"],
     "hierarchical": ["strategy.method=hierarchical_diloco", "strategy.regions=1", "strategy.global_period=2"],
     "fomoe-adamw": ["strategy.method=fomoe", "strategy.placement=random", "strategy.outer_optimizer=local_adamw"]}
-TOKENS_A_STEP = 16 * 16
+SEQUENCES_A_STEP = 16
+TOKENS_A_STEP = 16 * SEQUENCES_A_STEP
 
 
 def case(platform, model, method, k, rounds, collective="direct", step="100ms", overlap=None, paced=True,
@@ -67,9 +68,9 @@ def case(platform, model, method, k, rounds, collective="direct", step="100ms", 
         f"workload.tokens={steps * TOKENS_A_STEP}"] + ([f"strategy.expert_overlap={overlap}"] if overlap else [])
     if overlap and platform in ("three", "uneven", "slow"):
         settings.append("model.experts=6")  # three sites then hold equally many
-    return {"name": name, "platform": platform, "model": model, "settings": settings, "paced": paced,
+    return {"name": name, "platform": platform, "settings": settings, "paced": paced,
             "congestion": congestion, "queue": queue, "uplink": uplink, "quota": quota,
-            "site_sequences": 16 // SITES[platform]}
+            "site_sequences": SEQUENCES_A_STEP // SITES[platform]}
 
 
 def cases():
@@ -202,12 +203,13 @@ def with_platform(one, folder):
         s for s in one["settings"] if not s.startswith("platform.")]
 
 
-def draw(count, seed, fomoe, scenario, unequal=False):
-    """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take 10 s,
-    at least 4 and at most 60; cases that are predicted to take more than 30 s are drawn again. With `unequal`, each pair
-    of sites has its own latency and 1 to 8 connections, and cases differ in TCP's congestion control; a third has paths
-    with rates of their own, a third a link that many paths share, and a third one queue behind each site, of 1 or 8
-    times bandwidth x round trip. One half has the system's socket buffers."""
+def draw(count, seed, fomoe, scenario, unequal=False, clock_s=10, real=False):
+    """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take `clock_s`
+    seconds, at least 4 and at most 60; cases that are predicted to take more than three times that are drawn again. With
+    `unequal`, each pair of sites has its own latency and 1 to 8 connections, and cases differ in TCP's congestion
+    control; a third has paths with rates of their own, a third a link that many paths share, and a third one queue
+    behind each site, of 1 or 8 times bandwidth x round trip. One half has the system's socket buffers. With `real`, a
+    third of the cases with 2 or 4 sites compute their steps; each of 4 sites then has 0.4 cores."""
     chance = random.Random(seed)
 
     def between(low, high):  # uniform in the logarithm
@@ -248,6 +250,9 @@ def draw(count, seed, fomoe, scenario, unequal=False):
                 row["shared"] = f"{round(down * chance.uniform(0.4, 1.2))}Mbps"
             if chance.random() < 0.33:
                 row |= {"uplink": "router", "queue": chance.choice(["1x", "8x"])}
+        if real:
+            computed = sites in (2, 4) and chance.random() < 0.33
+            row |= {"steps": "computed" if computed else "paced", "quota": "0.4" if computed and sites == 4 else ""}
         row = {"name": f"{'several' if unequal else 'drawn'}-{seed}-{number:02}-{method}",
                "settings": " ".join(settings)} | row
         with tempfile.TemporaryDirectory() as folder:
@@ -258,8 +263,8 @@ def draw(count, seed, fomoe, scenario, unequal=False):
             asked = subprocess.run([fomoe, "simulate", scenario, *few, "--output", "-"], stdout=subprocess.PIPE,
                                    check=True)
         round_s = json.loads(asked.stdout)["round"]["duration_s"]
-        rounds = min(60, max(4, round(10 / round_s)))
-        if rounds * round_s <= 30:
+        rounds = min(60, max(4, round(clock_s / round_s)))
+        if rounds * round_s <= 3 * clock_s:
             row["settings"] += f" workload.tokens={rounds * k * TOKENS_A_STEP}"
             yield row
             number += 1
@@ -267,11 +272,14 @@ def draw(count, seed, fomoe, scenario, unequal=False):
 
 def case_of(row):
     """The case of a row of a CSV of drawn cases."""
-    return {"name": row["name"], "platform": row["name"], "model": "", "settings": row["settings"].split(" "),
+    settings = row["settings"].split(" ")
+    sites = next(int(value) for key, _, value in (s.partition("=") for s in settings) if key == "platform.sites")
+    return {"name": row["name"], "platform": row["name"], "settings": settings,
             "latencies_ms": [int(value) for value in row.get("latencies_ms", "").split()],
             "capped": dict(one.split(":") for one in row.get("capped", "").split()), "shared": row.get("shared", ""),
-            "paced": True, "congestion": row.get("congestion", "bbr"), "queue": row.get("queue", "8x"),
-            "uplink": row.get("uplink", "host"), "quota": None, "site_sequences": 0,
+            "paced": row.get("steps", "paced") == "paced", "congestion": row.get("congestion", "bbr"),
+            "queue": row.get("queue", "8x"), "uplink": row.get("uplink", "host"),
+            "quota": float(row["quota"]) if row.get("quota") else None, "site_sequences": SEQUENCES_A_STEP // sites,
             "buffers": row.get("buffers", "large")}
 
 
