@@ -189,4 +189,13 @@ Platform scaled_bandwidth(Platform platform, double efficiency) {
   return platform;
 }
 
+Platform changed_latencies(Platform platform, const std::function<double(double)>& change) {
+  platform.paths.change_all([&](Path& path) { path.latency_s = change(path.latency_s); });
+  for (LinkChange& one : platform.changes) {
+    if (one.latency_s) one.latency_s = change(*one.latency_s);
+  }
+  if (platform.store) platform.store->latency_s = change(platform.store->latency_s);
+  return platform;
+}
+
 }  // namespace fomoe::platforms

@@ -2,6 +2,7 @@
 // engine nor a parser.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -147,5 +148,7 @@ const std::string& site_name(const Platform& platform, int site);
 /// The platform with every rate multiplied by `efficiency`, the fraction of a raw link's rate that remains
 /// for payload.
 Platform scaled_bandwidth(Platform platform, double efficiency);
+/// The platform with every latency, of paths, of their changes and of the store, replaced by `change` of it.
+Platform changed_latencies(Platform platform, const std::function<double(double)>& change);
 
 }  // namespace fomoe::platforms

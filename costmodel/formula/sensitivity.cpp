@@ -39,13 +39,10 @@ double rates(Scenario& scenario, double factor) {
 
 double latencies(Scenario& scenario, double factor) {
   double changed = 1;
-  scenario.platform.paths.change_all([&](platforms::Path& path) {
-    if (path.latency_s > 0) changed = factor;
-    path.latency_s *= factor;
+  scenario.platform = platforms::changed_latencies(std::move(scenario.platform), [&](double latency_s) {
+    if (latency_s > 0) changed = factor;
+    return latency_s * factor;
   });
-  for (platforms::LinkChange& change : scenario.platform.changes) {
-    if (change.latency_s) *change.latency_s *= factor;
-  }
   return changed;
 }
 

@@ -133,8 +133,9 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   const double jitter_s = scenario.network.jitter_s;
   if (jitter_s == 0) return;
   Scenario later = scenario;
-  later.platform.paths.change_all(
-      [&](platforms::Path& path) { path.latency_s += jitter_s / scenario.network.latency_factor; });
+  later.platform = platforms::changed_latencies(std::move(later.platform), [&](double latency_s) {
+    return latency_s + jitter_s / scenario.network.latency_factor;
+  });
   const double latencies = (resolve(later).wall_clock_s() - resolve(scenario).wall_clock_s()) / jitter_s;
   if (!(latencies > 0)) return;  // compute hides all latencies
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));

@@ -88,6 +88,7 @@ struct Goodput {
   double unfinished_share = 0;                // share of the samples that never end
   double finish_p50_s = 0, finish_p95_s = 0;  // infinite if the sample at this percentile never ends
   std::optional<double> cost_p50, cost_p95;   // empty without prices or without a finite end
+  std::optional<double> energy_p50_kwh;       // empty without power or without a finite end
   double young_interval_s = 0, daly_interval_s = 0;
   std::int64_t recommended_rounds = 0;  // rounds between checkpoints with the best simulated goodput
   double recommended_goodput = 0;

@@ -38,13 +38,9 @@ double free_share(const NetworkModel& network) {
 }
 
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network) {
-  platforms::Platform platform =
-      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network));
-  platform.paths.change_all([&](platforms::Path& path) { path.latency_s *= network.latency_factor; });
-  for (platforms::LinkChange& change : platform.changes) {
-    if (change.latency_s) *change.latency_s *= network.latency_factor;
-  }
-  return platform;
+  return platforms::changed_latencies(
+      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network)),
+      [&](double latency_s) { return latency_s * network.latency_factor; });
 }
 
 NetworkModel linux_host(double packet_bytes) {
@@ -165,6 +161,9 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
                  " B, doubled every round trip",
                  network.idle_restart ? "; the window halves for each retransmission time-out of idleness"
                                       : "")});
+  if (network.receives_ahead != off.receives_ahead && network.initial_window_bytes)
+    terms.push_back({"receives_ahead", text_of("sites announce ", network.receives_ahead,
+                                               " steps of a collective before their turn")});
   return terms;
 }
 

@@ -96,7 +96,7 @@ Plan plan(const Scenario& scenario) {
   if (scenario.strategy.fragments == 1) {
     round = at_once(scenario, plan);
   } else {
-    plan.groups = tensor_groups_by_layer_and_head(scenario);
+    plan.groups = tensor_groups_by_layer_and_head(scenario.model, scenario.strategy.skip_token);
     if (sequences_per_pass(scenario) == 0) {
       plan.notes.push_back(
           "compute.micro_batch_sequences is not given, so the transfer of gradients overlaps with the "

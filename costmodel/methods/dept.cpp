@@ -14,14 +14,14 @@ Plan plan(const Scenario& scenario) {
   const std::int64_t local_steps = scenario.strategy.local_steps;
   const OuterOptimizer optimizer = scenario.strategy.outer_optimizer;
   Plan plan = plan_of_rounds(scenario, local_steps);
-  plan.groups = tensor_groups_by_layer(scenario);
+  plan.groups = tensor_groups_by_layer(scenario.model, scenario.strategy.skip_token);
   std::vector<GroupId> dense, experts;
   for (int layer = 0; layer < static_cast<int>(scenario.model.layers); ++layer) {
     dense.push_back(dense_layer_group(layer));
   }
   for (int layer = 0; layer < static_cast<int>(moe_layers(scenario.model)); ++layer) {
     for (int expert = 0; expert < static_cast<int>(scenario.model.experts); ++expert)
-      experts.push_back(expert_group_by_layer(scenario, layer, expert));
+      experts.push_back(expert_group_by_layer(scenario.model, layer, expert));
   }
   Exchange exchange{all_workers(scenario), {}};
   for (const Content content : averaged_contents(optimizer)) {

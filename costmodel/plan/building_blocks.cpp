@@ -11,10 +11,8 @@
 
 namespace fomoe::costmodel {
 
-std::vector<TensorGroup> tensor_groups(const Scenario& scenario) {
-  const ModelShape& shape = scenario.model;
+std::vector<TensorGroup> tensor_groups(const ModelShape& shape, bool skip_token) {
   const ParameterCounts counts = count_parameters(shape);
-  const bool whole_router_dense = scenario.strategy.skip_token;
 
   std::vector<TensorGroup> groups;
   groups.reserve(1 + static_cast<std::size_t>(moe_layers(shape) * shape.experts));
@@ -24,15 +22,15 @@ std::vector<TensorGroup> tensor_groups(const Scenario& scenario) {
                     0,
                     shape.experts,
                     counts.dense()};
-  if (whole_router_dense) {
+  if (skip_token) {  // the whole router is dense
     dense.classes.push_back(TensorClass::router);
     dense.elements += counts.router;
   }
   groups.push_back(std::move(dense));
 
   TensorGroup expert{{TensorClass::expert}, 0, 0, 0, 0, 0};
-  if (!whole_router_dense) expert.classes.insert(expert.classes.begin(), TensorClass::router);
-  const std::int64_t router_elements = whole_router_dense ? 0 : router_column_elements(shape);
+  if (!skip_token) expert.classes.insert(expert.classes.begin(), TensorClass::router);
+  const std::int64_t router_elements = skip_token ? 0 : router_column_elements(shape);
   for (std::int64_t i = 0; i < moe_layers(shape); ++i) {
     for (std::int64_t e = 0; e < shape.experts; ++e) {
       expert.elements = expert_elements(shape, i * shape.experts + e) + router_elements;
@@ -46,22 +44,20 @@ std::vector<TensorGroup> tensor_groups(const Scenario& scenario) {
   return groups;
 }
 
-std::int64_t dense_layer_elements(const Scenario& scenario) {
-  const ModelShape& shape = scenario.model;
+std::int64_t dense_layer_elements(const ModelShape& shape, bool skip_token) {
   const ParameterCounts counts = count_parameters(shape);
   if (shape.layers == 0) return 0;
   // Norms are d_model wide. Each layer counts an equal whole number of them.
   const std::int64_t width = std::max<std::int64_t>(1, shape.d_model);
   const std::int64_t norms = counts.norm / width / shape.layers * width;
-  const std::int64_t router = scenario.strategy.skip_token ? counts.router / shape.layers : 0;
+  const std::int64_t router = skip_token ? counts.router / shape.layers : 0;
   return (counts.attention + counts.dense_ffn) / shape.layers + norms + router;
 }
 
-std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario) {
-  const ModelShape& shape = scenario.model;
+std::vector<TensorGroup> tensor_groups_by_layer(const ModelShape& shape, bool skip_token) {
   const ParameterCounts counts = count_parameters(shape);
-  std::vector<TensorGroup> whole = tensor_groups(scenario);
-  const std::int64_t layered = dense_layer_elements(scenario);
+  std::vector<TensorGroup> whole = tensor_groups(shape, skip_token);
+  const std::int64_t layered = dense_layer_elements(shape, skip_token);
   const std::int64_t left_over = whole[kDenseGroup].elements - counts.embedding - shape.layers * layered;
 
   std::vector<TensorGroup> groups;
@@ -70,7 +66,7 @@ std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario) {
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     TensorGroup group{
         {TensorClass::attention, TensorClass::norm}, layer, layer + 1, 0, shape.experts, layered};
-    if (scenario.strategy.skip_token) group.classes.push_back(TensorClass::router);
+    if (skip_token) group.classes.push_back(TensorClass::router);
     if (layer == 0) group.elements += left_over / 2;
     if (layer == shape.layers - 1) group.elements += left_over - left_over / 2;
     groups.push_back(std::move(group));
@@ -79,9 +75,9 @@ std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario) {
   return groups;
 }
 
-std::vector<TensorGroup> tensor_groups_by_layer_and_head(const Scenario& scenario) {
-  std::vector<TensorGroup> groups = tensor_groups_by_layer(scenario);
-  const std::int64_t head = untied_head_elements(scenario.model);
+std::vector<TensorGroup> tensor_groups_by_layer_and_head(const ModelShape& shape, bool skip_token) {
+  std::vector<TensorGroup> groups = tensor_groups_by_layer(shape, skip_token);
+  const std::int64_t head = untied_head_elements(shape);
   if (head == 0) return groups;
   groups[kEmbeddingGroup].elements -= head;
   groups.push_back({{TensorClass::unembedding}, 0, 0, 0, 0, head});
@@ -94,12 +90,12 @@ std::int64_t untied_head_elements(const ModelShape& shape) {
 
 GroupId dense_layer_group(int layer) { return 1 + layer; }
 
-GroupId expert_group_by_layer(const Scenario& scenario, int moe_layer, int expert) {
-  return expert_group(scenario, moe_layer, expert) + static_cast<GroupId>(scenario.model.layers);
+GroupId expert_group_by_layer(const ModelShape& shape, int moe_layer, int expert) {
+  return expert_group(shape, moe_layer, expert) + static_cast<GroupId>(shape.layers);
 }
 
-GroupId expert_group(const Scenario& scenario, int moe_layer, int expert) {
-  return static_cast<GroupId>(1 + moe_layer * scenario.model.experts + expert);
+GroupId expert_group(const ModelShape& shape, int moe_layer, int expert) {
+  return static_cast<GroupId>(1 + moe_layer * shape.experts + expert);
 }
 
 namespace {
@@ -146,7 +142,7 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
     plan.nodes.push_back(
         {NodeKind::worker, site, static_cast<double>(local_batch_sequences(scenario, site))});
   }
-  plan.groups = tensor_groups(scenario);
+  plan.groups = tensor_groups(scenario.model, scenario.strategy.skip_token);
   plan.steps = optimizer_steps(scenario);
 
   const std::int64_t full = plan.steps / local_steps;
@@ -311,7 +307,7 @@ Exchange layers_exchange(const Scenario& scenario, const std::vector<TensorGroup
     dense.push_back(dense_layer_group(layer));
     const auto moe_layer = moe_layer_of_layer(scenario.model, layer);
     for (int e = 0; moe_layer && e < static_cast<int>(scenario.model.experts); ++e)
-      experts.push_back(expert_group_by_layer(scenario, static_cast<int>(*moe_layer), e));
+      experts.push_back(expert_group_by_layer(scenario.model, static_cast<int>(*moe_layer), e));
   }
   const WireFormat format = format_of(scenario.strategy, content);
   return {all_workers(scenario),

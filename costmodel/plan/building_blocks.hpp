@@ -10,27 +10,27 @@
 
 namespace fomoe::costmodel {
 
-/// Tensor groups of the scenario's model. Group 0 has all dense parameters and, with skip-token, also the
-/// whole router. Group 1 + i·N_e + expert has that expert of the i-th MoE layer and, without skip-token, the
-/// expert's router column. N_e is the number of experts per layer.
-std::vector<TensorGroup> tensor_groups(const Scenario& scenario);
+/// Tensor groups of a model. Group 0 has all dense parameters and, with skip-token, also the whole router.
+/// Group 1 + i·N_e + expert has that expert of the i-th MoE layer and, without skip-token, the expert's router
+/// column. N_e is the number of experts per layer.
+std::vector<TensorGroup> tensor_groups(const ModelShape& shape, bool skip_token);
 inline constexpr GroupId kDenseGroup = 0;
-GroupId expert_group(const Scenario& scenario, int moe_layer, int expert);
+GroupId expert_group(const ModelShape& shape, int moe_layer, int expert);
 
 /// Dense elements of one layer and, with skip-token, the layer's router. If layers differ because some have
 /// dense feed-forward blocks, the result is the mean. Norms that only the first and the last layer have (the
 /// embedding norm and the final norm) are excluded.
-std::int64_t dense_layer_elements(const Scenario& scenario);
+std::int64_t dense_layer_elements(const ModelShape& shape, bool skip_token);
 
 /// The same elements grouped by layer: group 0 is the embedding, groups 1 … L are the dense part of each
 /// layer, and the experts follow. The first and the last layer get half of the norms outside the layers each.
-std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario);
+std::vector<TensorGroup> tensor_groups_by_layer(const ModelShape& shape, bool skip_token);
 inline constexpr GroupId kEmbeddingGroup = 0;
 GroupId dense_layer_group(int layer);
-GroupId expert_group_by_layer(const Scenario& scenario, int moe_layer, int expert);
+GroupId expert_group_by_layer(const ModelShape& shape, int moe_layer, int expert);
 
 /// The same, with an untied unembedding as a last group of its own, since its gradient is ready first.
-std::vector<TensorGroup> tensor_groups_by_layer_and_head(const Scenario& scenario);
+std::vector<TensorGroup> tensor_groups_by_layer_and_head(const ModelShape& shape, bool skip_token);
 
 /// Elements of the unembedding if it is a table of its own, otherwise 0. It is 0 for a model of which only
 /// counts are known.

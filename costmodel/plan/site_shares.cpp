@@ -30,8 +30,8 @@ double most_held_share(double sites, double overlap, double moe_layers, double e
   return of_site == std::floor(of_site) ? overlap / sites : std::ceil(of_site) / all;
 }
 
-std::vector<double> share_limits(const Scenario& scenario) {
-  const std::vector<double>& shares = scenario.workload.batch_shares;
+std::vector<double> share_limits(const Workload& workload) {
+  const std::vector<double>& shares = workload.batch_shares;
   const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
   std::vector<double> limits = {0};
   double sum = 0;
@@ -44,7 +44,7 @@ std::int64_t local_batch_sequences(const Scenario& scenario, int site) {
   if (scenario.strategy.method->one_site) return site == 0 ? scenario.workload.global_batch_sequences : 0;
   if (scenario.workload.batch_shares.empty())
     return chunk_elements(scenario.workload.global_batch_sequences, scenario.sites(), site);
-  const std::vector<double> limits = share_limits(scenario);
+  const std::vector<double> limits = share_limits(scenario.workload);
   const auto batch = static_cast<double>(scenario.workload.global_batch_sequences);
   const auto at = static_cast<std::size_t>(site);
   return std::llround(sequences_before(batch, limits[at + 1]) - sequences_before(batch, limits[at]));

@@ -54,7 +54,7 @@ inline double sequences_before(double batch_sequences, double share) {
 
 /// Where the part of each site begins and ends in a batch with Workload::batch_shares, as shares of the
 /// batch.
-std::vector<double> share_limits(const Scenario& scenario);
+std::vector<double> share_limits(const Workload& workload);
 
 /// Sequences of the global batch that a site processes in one step. Without batch_shares, sites differ by at
 /// most one sequence, unless the method trains at the first site alone.

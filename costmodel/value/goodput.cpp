@@ -81,12 +81,13 @@ Samples sample(const FaultyRun& run, std::int64_t wanted, std::uint64_t seed) {
   return samples;
 }
 
-std::optional<double> cost_of(const RunReport& report, const Scenario& scenario, double wall_clock_s) {
-  if (!scenario.prices || !std::isfinite(wall_clock_s)) return std::nullopt;
+/// Cost and energy of the run if it takes so long; empty without prices and power, and if it never ends.
+std::optional<Cost> cost_of(const RunReport& report, const Scenario& scenario, double wall_clock_s) {
+  if (!report.cost || !std::isfinite(wall_clock_s)) return std::nullopt;
   RunReport longer = report;
   longer.wall_clock_s = wall_clock_s;
   add_cost(longer, scenario);
-  return longer.cost->cost_total;
+  return longer.cost;
 }
 
 }  // namespace
@@ -129,8 +130,11 @@ void add_samples(Goodput& answer, const Samples& samples, const RunReport& repor
   answer.goodput = samples.goodput;
   answer.finish_p50_s = quantile(samples.finish_s, 0.5);
   answer.finish_p95_s = quantile(samples.finish_s, 0.95);
-  answer.cost_p50 = cost_of(report, scenario, answer.finish_p50_s);
-  answer.cost_p95 = cost_of(report, scenario, answer.finish_p95_s);
+  const std::optional<Cost> p50 = cost_of(report, scenario, answer.finish_p50_s),
+                            p95 = cost_of(report, scenario, answer.finish_p95_s);
+  if (scenario.prices && p50) answer.cost_p50 = p50->cost_total;
+  if (scenario.prices && p95) answer.cost_p95 = p95->cost_total;
+  if (p50) answer.energy_p50_kwh = p50->energy_kwh;
   const auto never = std::count(samples.finish_s.begin(), samples.finish_s.end(), kNever);
   answer.unfinished_share = static_cast<double>(never) / static_cast<double>(answer.samples);
 }
@@ -161,6 +165,20 @@ void add_goodput_at_own_pace(RunReport& report, const Scenario& scenario, const 
 }
 
 }  // namespace
+
+RunAmounts amounts_of(const RunReport& report) {
+  RunAmounts amounts{report.wall_clock_s, std::nullopt, std::nullopt};
+  if (report.cost) {
+    if (!report.cost->currency.empty()) amounts.cost = report.cost->cost_total;
+    amounts.energy_kwh = report.cost->energy_kwh;
+  }
+  if (!report.goodput) return amounts;
+  const Goodput& goodput = *report.goodput;
+  amounts.wall_clock_s = goodput.finish_p50_s;
+  if (amounts.cost) amounts.cost = goodput.cost_p50.value_or(kNever);
+  if (amounts.energy_kwh) amounts.energy_kwh = goodput.energy_p50_kwh.value_or(kNever);
+  return amounts;
+}
 
 double checkpoint_s(const Failures& failures, double state_bytes) {
   return failures.checkpoint_s ? *failures.checkpoint_s : state_bytes / *failures.storage_bytes_per_s;

@@ -100,6 +100,14 @@ double checkpoint_s(const Failures& failures, double state_bytes);
 /// The scenario's failures applied to the rounds of a report; the checkpoint interval is not set.
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report);
 
+/// What a run takes. If sites fail, the values are those of the median run, and infinite if that never ends.
+struct RunAmounts {
+  double wall_clock_s = 0;
+  std::optional<double> cost;        // empty without prices
+  std::optional<double> energy_kwh;  // empty without power
+};
+RunAmounts amounts_of(const RunReport& report);
+
 /// Sets report.goodput and its provenance if the scenario has failures. Call it after add_cost().
 void add_goodput(RunReport& report, const Scenario& scenario);
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "costmodel/counts/memory.hpp"
+#include "costmodel/value/goodput.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/text/human.hpp"
@@ -127,15 +128,9 @@ std::optional<planner::Limits> given_limits(const boost::program_options::variab
 std::string broken_limit(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                          const planner::Limits& limits) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  planner::Amounts amounts{report.wall_clock_s, kUnknown, kUnknown};
-  if (report.cost) {
-    if (!report.cost->currency.empty()) amounts.cost = report.cost->cost_total;
-    amounts.energy_kwh = report.cost->energy_kwh.value_or(kUnknown);
-  }
-  if (report.goodput) {
-    amounts.time_s = report.goodput->finish_p50_s;
-    amounts.cost = report.goodput->cost_p50.value_or(amounts.cost);
-  }
+  const costmodel::RunAmounts of_run = costmodel::amounts_of(report);
+  const planner::Amounts amounts{of_run.wall_clock_s, of_run.cost.value_or(kUnknown),
+                                 of_run.energy_kwh.value_or(kUnknown)};
   const costmodel::GpuMemory memory = costmodel::fullest_gpu(costmodel::counts_of(scenario));
   for (const std::string& broken :
        {planner::broken_memory(memory.needed, memory.available, limits),

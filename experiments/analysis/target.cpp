@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "costmodel/value/goodput.hpp"
 #include "experiments/analysis/limits.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/text/human.hpp"
@@ -81,7 +82,7 @@ Target read_target(const std::string& text, const Scenario& scenario) {
     try {
       if (const double seconds = scenario::parse_quantity(value, scenario::Quantity::duration); seconds > 0)
         return {name, seconds, false,
-                [](const RunReport& r) { return r.goodput ? r.goodput->finish_p50_s : r.wall_clock_s; }};
+                [](const RunReport& r) { return costmodel::amounts_of(r).wall_clock_s; }};
     } catch (const scenario::QuantityError&) {
     }
     throw refuse("a time with a unit");
@@ -89,10 +90,9 @@ Target read_target(const std::string& text, const Scenario& scenario) {
   if (name == "cost" || name == "energy") {
     const planner::Limits limits = limits_of(text, scenario);
     if (name == "cost")
-      return {name, *limits.cost, false, [](const RunReport& r) {
-                return r.goodput && r.goodput->cost_p50 ? *r.goodput->cost_p50 : r.cost->cost_total;
-              }};
-    return {name, *limits.energy_kwh, false, [](const RunReport& r) { return *r.cost->energy_kwh; }};
+      return {name, *limits.cost, false, [](const RunReport& r) { return *costmodel::amounts_of(r).cost; }};
+    return {name, *limits.energy_kwh, false,
+            [](const RunReport& r) { return *costmodel::amounts_of(r).energy_kwh; }};
   }
   if (name == "loss") {
     // A loss of 0 % is data-parallel training itself. Points are per cent.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "costmodel/value/goodput.hpp"
 #include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
@@ -39,7 +40,10 @@ std::string range_text(const costmodel::EqualLossRange& range,
 
 std::string time_to_equal_loss(const costmodel::RunReport& report) {
   if (!report.quality) return "";
-  const auto time = [&](double factor) { return human_time(factor * report.wall_clock_s); };
+  const double whole_s = costmodel::amounts_of(report).wall_clock_s;
+  const auto time = [&](double factor) {
+    return std::isfinite(whole_s) ? human_time(factor * whole_s) : std::string("never");
+  };
   if (report.quality->equal_loss_range) return range_text(*report.quality->equal_loss_range, time);
   return report.quality->equal_loss_factor ? time(*report.quality->equal_loss_factor) : "";
 }

@@ -22,7 +22,8 @@ void add_engine_options(po::options_description& options) {
   options.add_options()(
       "engine", po::value<std::string>()->default_value("simulated")->value_name("NAME"),
       "simulated: simulates every flow on shared links; closed-form: a formula that is exact for most "
-      "methods if sites are equal; its report says where it is an approximation")(
+      "methods if sites are equal and hosts ideal (network_model.host=ideal); its report says where it is an "
+      "approximation")(
       "rounds", po::value<std::string>()->value_name("N|all"),
       "number of rounds to execute of each kind of round; the other rounds are estimated from them (default: "
       "3 if rounds are identical, 8 if these overlap; if rounds differ, all of them where that takes about a "

@@ -18,7 +18,8 @@ void without_bandwidth(Scenario& scenario) {
 }
 
 void without_latency(Scenario& scenario) {
-  scenario.platform.paths.change_all([](platforms::Path& path) { path.latency_s /= kMuch; });
+  scenario.platform = platforms::changed_latencies(std::move(scenario.platform),
+                                                   [](double latency_s) { return latency_s / kMuch; });
 }
 
 void without_connections(Scenario& scenario) {

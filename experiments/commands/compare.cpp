@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <sstream>
 
 #include "costmodel/compose/memory_remedy.hpp"
@@ -9,6 +10,7 @@
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "costmodel/value/goodput.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/interval.hpp"
 #include "experiments/analysis/limits.hpp"
@@ -86,9 +88,9 @@ std::string table(const std::vector<Case>& cases) {
 std::vector<Case> median_runs(std::vector<Case> cases) {
   for (Case& one : cases) {
     if (!one.report.goodput) continue;
-    one.report.wall_clock_s = one.report.goodput->finish_p50_s;
-    if (one.report.cost && one.report.goodput->cost_p50)
-      one.report.cost->cost_total = *one.report.goodput->cost_p50;
+    const costmodel::RunAmounts median = costmodel::amounts_of(one.report);
+    one.report.wall_clock_s = median.wall_clock_s;
+    if (median.cost) one.report.cost->cost_total = *median.cost;
   }
   return cases;
 }
@@ -105,6 +107,19 @@ std::string question_of(const costmodel::Scenario& scenario) {
   return json["model"].dump() + json["workload"].dump();
 }
 
+/// What the engine leaves out of the scenario of each case, in one line for each kind.
+std::string note_on_engine(const std::vector<costmodel::Scenario>& scenarios, const Engine& engine) {
+  std::set<std::string> parts;
+  for (const costmodel::Scenario& scenario : scenarios) {
+    if (const std::string missing = left_out(scenario, engine.simulated, true); !missing.empty())
+      parts.insert(missing);
+  }
+  std::string text;
+  for (const std::string& missing : parts)
+    text += fmt::format("The closed form leaves out {}; use --engine simulated.\n", missing);
+  return text;
+}
+
 /// A bar for each case, with the settings of the case as its label.
 std::string plot_text(const std::vector<Case>& cases, const std::vector<std::string>& overrides) {
   std::vector<TimeBar> bars;
@@ -117,15 +132,16 @@ std::string plot_text(const std::vector<Case>& cases, const std::vector<std::str
   return time_bars("wall clock", bars, plot_width());
 }
 
-/// The inputs that the wall clock of the fastest case depends on most.
-std::string of_the_fastest(const std::vector<Case>& cases,
+/// The inputs that the wall clock of the fastest case depends on most. With failures, the fastest is that whose median run
+/// ends first, and the inputs are those of its run without failures.
+std::string of_the_fastest(const std::vector<Case>& cases, const std::vector<Case>& median,
                            const std::vector<costmodel::Scenario>& scenarios) {
-  const auto fastest = std::min_element(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
-    return a.report.wall_clock_s < b.report.wall_clock_s;
-  });
+  const auto fastest = static_cast<std::size_t>(
+      std::min_element(median.begin(), median.end(),
+                       [](const Case& a, const Case& b) { return a.report.wall_clock_s < b.report.wall_clock_s; }) -
+      median.begin());
   const std::string text =
-      sensitivity_text(brief_sensitivity(scenarios[static_cast<std::size_t>(fastest - cases.begin())]),
-                       fastest->report.wall_clock_s);
+      sensitivity_text(brief_sensitivity(scenarios[fastest]), cases[fastest].report.wall_clock_s);
   return text.empty() ? "" : "\nFor the fastest case: " + text;
 }
 
@@ -200,9 +216,10 @@ void run_compare(const Arguments& arguments) {
       if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
     const std::string losses = contrast_table(cases);
-    answer += (answer.empty() ? "" : "\n") + table(median) + note_on_failures(cases) + '\n' + losses +
+    answer += (answer.empty() ? "" : "\n") + table(median) + note_on_failures(cases) +
+              note_on_engine(scenarios, engine) + '\n' + losses +
               (losses.empty() ? "" : "\n") + drawn + (plot ? "\n" : "") + verdict(median) + '\n' +
-              outside_limits(texts, broken) + of_the_fastest(median, scenarios);
+              outside_limits(texts, broken) + of_the_fastest(cases, median, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -109,13 +109,17 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.paper_accounting = paper_accounting;
   cost.parameters = costmodel::count_parameters(scenario.model);
   cost.active_parameters = costmodel::active_parameters(scenario.model);
-  cost.flops = costmodel::flops_per_token(
-      scenario.model, costmodel::expert_shares(scenario).of_layer(site), scenario.strategy.skip_token,
-      paper_accounting ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
+  const costmodel::Counts counts = costmodel::counts_of(scenario);
+  // The paper's accounting knows no routing counts.
+  cost.flops =
+      paper_accounting
+          ? costmodel::flops_per_token(scenario.model, costmodel::expert_shares(scenario).of_layer(site),
+                                       scenario.strategy.skip_token, costmodel::FlopsAccounting::paper)
+          : costmodel::flops_per_token(scenario.model, counts.at(site).used_experts,
+                                       scenario.strategy.skip_token, costmodel::FlopsAccounting::mechanism);
   cost.recomputed_flops =
       costmodel::kForwardShare * cost.flops.total() *
       costmodel::repeated_share(scenario.gpus, cost.flops, costmodel::unembedding_flops(scenario.model));
-  const costmodel::Counts counts = costmodel::counts_of(scenario);
   const costmodel::SiteModel& model = counts.at(site).model;
   const costmodel::SiteLoad& load = counts.at(site).load;
   cost.memory_per_gpu = costmodel::memory_per_gpu(model, load);

@@ -75,7 +75,7 @@ class Precomputed {
 
   command(chosen) {
     const quoted = (word) => /^[\w.\-+=/:%,@]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-    return `fomoe simulate ${quoted(this.start.path)}` +
+    return `fomoe simulate ${quoted(this.start.path)}${this.start.options}` +
       Object.entries(chosen).map(([key, value]) => ` --set ${quoted(key + "=" + value)}`).join("");
   }
 

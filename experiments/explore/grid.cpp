@@ -43,6 +43,7 @@ class Grid {
   explicit Grid(const Question& question) : question_(question), base_(read(question, question.overrides)) {
     const Json about = controls_of(question);
     for (const char* key : {"name", "description", "path", "currency"}) document_[key] = about[key];
+    document_["options"] = options_of(question.overrides);
     rate_factor_ = 1;
     for (const Json& control : about["controls"]) {
       if (control["key"] == "platform.rate_factor") rate_factor_ = control["value"].get<double>();
@@ -98,10 +99,17 @@ class Grid {
     return list;
   }
 
+  /// The scenario's own overlap.
+  [[nodiscard]] int own_overlap() const {
+    return base_.strategy.expert_overlap > 0 ? base_.strategy.expert_overlap : base_.sites();
+  }
+
   [[nodiscard]] std::vector<int> overlaps_of(const costmodel::Method& method) const {
     if (!method.partial_experts || base_.model.experts == 0) return {0};
     std::vector<int> overlaps;
     for (int i = 1; i <= std::min(base_.sites(), kMostOverlaps); ++i) overlaps.push_back(i);
+    const int own = own_overlap();
+    if (own > overlaps.back()) overlaps.push_back(own);
     return overlaps;
   }
 
@@ -182,9 +190,7 @@ class Grid {
     add_steps("strategy.local_steps", "Local steps K", texts(local_steps_),
               std::to_string(base_.strategy.local_steps), "optimiser steps between two synchronisations");
     if (!overlaps.empty()) {
-      const int own = base_.strategy.expert_overlap > 0 ? base_.strategy.expert_overlap : base_.sites();
-      add_steps("strategy.expert_overlap", "Expert overlap O_e", texts(overlaps),
-                std::to_string(overlaps.contains(own) ? own : *overlaps.rbegin()),
+      add_steps("strategy.expert_overlap", "Expert overlap O_e", texts(overlaps), std::to_string(own_overlap()),
                 "sites that hold each expert");
     }
     controls.push_back({{"key", "strategy.payload_dtype"},

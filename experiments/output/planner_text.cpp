@@ -269,7 +269,7 @@ class PlannerText {
   std::string sensitivities() {
     if (answer_.chosen.empty()) return "";
     const Finalist& first = at(answer_.chosen.front());
-    const std::string text = sensitivity_text(brief_sensitivity(first.scenario), first.simulated.time_s);
+    const std::string text = sensitivity_text(brief_sensitivity(first.scenario), first.without_failures_s);
     return text.empty() ? "" : (answer_.has_choice() ? "For the choice: " : "For row 1: ") + text;
   }
 

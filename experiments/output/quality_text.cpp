@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "costmodel/value/goodput.hpp"
 #include "experiments/cli/equal_loss.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/files/published/published_quality.hpp"
@@ -22,9 +23,8 @@ std::string to_equal_loss(const costmodel::RunReport& report) {
       fmt::format("to the same loss: {} times the tokens, {}",
                   range_text(range, [](double factor) { return fmt::format("{:.3g}", factor); }),
                   time_to_equal_loss(report));
-  if (report.cost && !report.cost->currency.empty())
-    text += ", " + amount(report.cost->cost_total,
-                          [&](double cost) { return human_money(cost, report.cost->currency); });
+  if (const auto cost = costmodel::amounts_of(report).cost)
+    text += ", " + amount(*cost, [&](double money) { return human_money(money, report.cost->currency); });
   return text + ", " + amount(static_cast<double>(report.round.count), human_whole) + " rounds";
 }
 
@@ -65,9 +65,9 @@ std::string quality_text(const costmodel::RunReport& report) {
   if (quality.equal_loss_factor) {
     const double factor = *quality.equal_loss_factor;
     text += fmt::format("  to reach the loss of data-parallel training: {:.3g} times the compute, {}", factor,
-                        human_time(factor * report.wall_clock_s));
-    if (report.cost && !report.cost->currency.empty())
-      text += ", " + human_money(factor * report.cost->cost_total, report.cost->currency);
+                        time_to_equal_loss(report));
+    if (const auto cost = costmodel::amounts_of(report).cost)
+      text += ", " + human_money(factor * *cost, report.cost->currency);
     text += '\n';
   }
   return text + '\n';

@@ -176,7 +176,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   rows.insert(rows.end(), {{"throughput", human_count(report.tokens_per_s) + " tokens/s"},
                            {"sent per site per round", human_bytes(report.bytes_sent_per_site_per_round)},
                            {"sent per token", human_bytes(report.bytes_per_token)},
-                           {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
+                           {"memory per site", human_bytes(costmodel::counts_of(scenario).fullest_site().bytes_per_site)}});
   text += aligned(rows);
   if (costmodel::all_gpus(scenario) > scenario.sites())
     text += "compute includes the communication among the GPUs of a site\n";
@@ -237,7 +237,7 @@ std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenari
       fmt::format("{},{},{},{},{}", scenario::possible(report).executor, scenario.strategy.method->name,
                   scenario.sites(), scenario.strategy.local_steps, costmodel::effective_overlap(scenario));
   add_cells(row, report, costmodel::kReportFields);
-  row += fmt::format(",{}", report.sites.front().memory_bytes);
+  row += fmt::format(",{}", costmodel::counts_of(scenario).fullest_site().bytes_per_site);
   add_cells(row, report.round, costmodel::kRoundFields);
   row += fmt::format(",{},{},{}", report.bottleneck.limited_by, csv_cell(report.bottleneck.link),
                      report.bottleneck.link_busy_share);

@@ -19,6 +19,7 @@ struct Finalist {
   std::vector<std::string> settings;  // settings for --set: "strategy.method=fomoe", …
   costmodel::Scenario scenario;
   Amounts closed_form, simulated;
+  double without_failures_s = 0;  // the simulated wall clock if nothing fails
   double value = 0;  // the value (see Candidate::value) computed from the simulated amounts
   double exposed_share = 0, compute_utilization = 0, bytes_sent_per_site_per_round = 0;
   costmodel::GpuMemory gpu_memory;

@@ -16,30 +16,29 @@ namespace {
 
 using scenario::Json;
 
-/// The amounts of a run. If sites fail, they are those of the median run.
-Amounts amounts_of(const Json& report) {
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  Amounts amounts{report["wall_clock_s"], kUnknown, kUnknown};
-  const auto failing = report.find("goodput");
-  const bool fails = failing != report.end() && failing->is_object();
-  if (fails) {
-    const Json& finish = (*failing)["finish_p50_s"];
-    amounts.time_s = finish.is_number() ? finish.get<double>() : std::numeric_limits<double>::infinity();
-  }
-  const auto cost = report.find("cost");
-  if (cost == report.end() || cost->is_null()) return amounts;
-  if (const auto total = cost->find("cost_total"); total != cost->end() && total->is_number())
-    amounts.cost = *total;
-  if (fails && failing->contains("cost_p50")) amounts.cost = (*failing)["cost_p50"];
-  if (const auto energy = cost->find("energy_kwh"); energy != cost->end() && energy->is_number())
-    amounts.energy_kwh = *energy;
-  return amounts;
-}
-
 std::optional<double> number(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   return found->get<double>();
+}
+
+/// The amounts of a run. If sites fail, they are those of the median run.
+Amounts amounts_of(const Json& report) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  Amounts amounts{report["wall_clock_s"], kUnknown, kUnknown};
+  if (const auto cost = report.find("cost"); cost != report.end() && cost->is_object()) {
+    amounts.cost = number(*cost, "cost_total").value_or(kUnknown);
+    amounts.energy_kwh = number(*cost, "energy_kwh").value_or(kUnknown);
+  }
+  const auto failing = report.find("goodput");
+  if (failing == report.end() || !failing->is_object()) return amounts;
+  // A run that never ends has no number for its time, nor for what it takes.
+  amounts.time_s = number(*failing, "finish_p50_s").value_or(kNever);
+  if (!std::isnan(amounts.cost)) amounts.cost = number(*failing, "cost_p50").value_or(kNever);
+  if (!std::isnan(amounts.energy_kwh))
+    amounts.energy_kwh = number(*failing, "energy_p50_kwh").value_or(kNever);
+  return amounts;
 }
 
 /// The factor to equal loss, if only its range is known. null stands for no number of tokens.
@@ -76,6 +75,7 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
   const Json& report = both["simulated"];
   finalist.closed_form = amounts_of(both["closed_form"]);
   finalist.simulated = amounts_of(report);
+  finalist.without_failures_s = report["wall_clock_s"];
   const Json& round = report["round"];
   finalist.exposed_share = round["exposed_communication_s"].get<double>() / round["duration_s"].get<double>();
   finalist.compute_utilization = report["compute_utilization"];

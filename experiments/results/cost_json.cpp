@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "costmodel/value/goodput.hpp"
 #include "experiments/results/json_values.hpp"
 
 namespace fomoe::scenario {
@@ -85,8 +86,9 @@ Json cost_json(const costmodel::Cost& cost) {
 /// The factor on tokens to equal loss, and amounts at it. null: no number of tokens reaches it.
 Json to_equal_loss_json(const costmodel::RunReport& report) {
   const costmodel::EqualLossRange& range = *report.quality->equal_loss_range;
+  const costmodel::RunAmounts of_run = costmodel::amounts_of(report);
   const auto times = [&](double amount) {
-    const auto at = [&](double factor) { return std::isfinite(factor) ? Json(factor * amount) : Json(); };
+    const auto at = [&](double factor) { return finite(factor * amount); };
     return Json{{"low", at(range.low)},
                 {"centre_low", at(range.centre_low)},
                 {"centre_high", at(range.centre_high)},
@@ -95,8 +97,8 @@ Json to_equal_loss_json(const costmodel::RunReport& report) {
   Json json = {{"factor", times(1)},
                {"tokens", times(static_cast<double>(report.tokens))},
                {"rounds", times(static_cast<double>(report.round.count))},
-               {"wall_clock_s", times(report.wall_clock_s)}};
-  if (report.cost && !report.cost->currency.empty()) json["cost"] = times(report.cost->cost_total);
+               {"wall_clock_s", times(of_run.wall_clock_s)}};
+  if (of_run.cost) json["cost"] = times(*of_run.cost);
   return json;
 }
 
@@ -118,9 +120,9 @@ Json answered_quality_json(const costmodel::RunReport& report) {
   if (quality.equal_loss_range) json["to_equal_loss"] = to_equal_loss_json(report);
   if (quality.equal_loss_factor) {
     json["equal_loss_factor"] = *quality.equal_loss_factor;
-    json["time_to_equal_loss_s"] = *quality.equal_loss_factor * report.wall_clock_s;
-    if (report.cost && !report.cost->currency.empty())
-      json["cost_to_equal_loss"] = *quality.equal_loss_factor * report.cost->cost_total;
+    const costmodel::RunAmounts of_run = costmodel::amounts_of(report);
+    json["time_to_equal_loss_s"] = finite(*quality.equal_loss_factor * of_run.wall_clock_s);
+    if (of_run.cost) json["cost_to_equal_loss"] = finite(*quality.equal_loss_factor * *of_run.cost);
   }
   return json;
 }

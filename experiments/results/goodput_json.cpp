@@ -1,14 +1,9 @@
 #include "experiments/results/goodput_json.hpp"
 
-#include <cmath>
-
 #include "experiments/results/json_values.hpp"
 
 namespace fomoe::scenario {
 namespace {
-
-/// JSON has no infinity: null stands for a time that never ends or an event that never happens.
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json spread_json(const costmodel::Spread& spread) {
   return {{"mean", spread.mean},
@@ -61,6 +56,7 @@ void add_goodput(Json& json, const costmodel::RunReport& report) {
                 {"finish_p95_s", finite(goodput.finish_p95_s)}};
   if (goodput.cost_p50) entry["cost_p50"] = *goodput.cost_p50;
   if (goodput.cost_p95) entry["cost_p95"] = *goodput.cost_p95;
+  if (goodput.energy_p50_kwh) entry["energy_p50_kwh"] = *goodput.energy_p50_kwh;
   entry["system_mtbf_s"] = finite(goodput.system_mtbf_s);
   if (!goodput.own_pace) {  // otherwise nobody waits for checkpoints, or for a site
     entry["checkpoint_s"] = goodput.checkpoint_s;

@@ -1,6 +1,7 @@
 // Writes the project's plain structs as JSON values, for documents that combine several of them, and run
 // reports as whole JSON documents. The keys have a fixed order.
 #pragma once
+#include <cmath>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ Json to_json(const std::vector<Provenance>& provenance);
 /// The scenario after defaults and overrides, in SI units. The keys include the units.
 Json to_json(const costmodel::Scenario& scenario);
 Json to_json(const costmodel::RunReport& report);
+/// JSON has no infinity: null stands for a time that never ends or an event that never happens.
+inline Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 /// The members of the keys of a table, in SI units, in the order of the keys; a member that the scenario does
 /// not give has no key. The names in `always` come first, and are there even if they are not given: null, or
 /// the 0 that stands for this.

@@ -158,8 +158,8 @@ class ClosedFormSweep {
     return true;
   }
 
-  /// A key is only set where this gives what the reader gives, to the bit, at the largest value of the axis.
-  /// Readings of the other values are then saved.
+  /// A key is only set where this gives what the reader gives, to the bit, from the smallest value of the axis to the
+  /// largest and back. Readings of the other values are then saved.
   void keep_those_that_equal_the_reader() {
     std::vector<Swept> all = std::move(swept_), kept;
     for (const Swept& swept : all) {
@@ -179,18 +179,25 @@ class ClosedFormSweep {
 
   bool equals_the_reader() {
     resets_platform_ = resets(swept_);
-    std::uint64_t row = request_.begin, largest = row;
+    std::uint64_t smallest = request_.begin, largest = request_.begin;
     for (const Swept& swept : swept_) {
       const std::vector<double>& numbers = axes()[swept.axis].numbers;
-      const auto most = std::max_element(numbers.begin(), numbers.end()) - numbers.begin();
-      largest = request_.grid.with_digit(largest, swept.axis, static_cast<std::size_t>(most));
+      const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+      const auto digit = [&](auto at) { return static_cast<std::size_t>(at - numbers.begin()); };
+      smallest = request_.grid.with_digit(smallest, swept.axis, digit(least));
+      largest = request_.grid.with_digit(largest, swept.axis, digit(most));
     }
+    return equals_the_reader(smallest, largest) && equals_the_reader(largest, smallest);
+  }
+
+  /// Whether setting the values of a row in the scenario of another one gives what the reader gives.
+  bool equals_the_reader(std::uint64_t from, std::uint64_t to) {
     try {
       Context context;
-      context.scenario = context.base = read(row, true);
-      if (!set(context, largest)) return false;
+      context.scenario = context.base = read(from, true);
+      if (!set(context, to)) return false;
       return results_of(costmodel::resolve(context.scenario)) ==
-             results_of(costmodel::resolve(read(largest, false)));
+             results_of(costmodel::resolve(read(to, false)));
     } catch (const InputError&) {
       return false;
     } catch (const FileError&) {

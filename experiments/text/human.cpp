@@ -66,6 +66,7 @@ std::string human_whole(double number) {
 }
 
 std::string human_money(double amount, const std::string& currency) {
+  if (std::isinf(amount)) return "unlimited";
   const bool large = std::abs(amount) >= 999.995;
   const std::string text = large ? human_whole(amount) : fmt::format("{:.2f}", amount);
   return currency.empty() ? text : text + ' ' + currency;

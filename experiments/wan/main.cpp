@@ -67,8 +67,8 @@ po::options_description make_options() {
       "MTU of every site's interface; a larger MTU needs less CPU time in the relay")(
       "queue", po::value<std::string>()->default_value("8x")->value_name("SIZE|Nx"),
       "size of the packet queue of every link; Nx: N times the link's rate × its longest round trip, at "
-      "least 256KiB; short queues drop packets, which fomoe simulate does not model, and more of them with "
-      "--uplink-queue router")(
+      "least 256KiB; short queues drop packets, and more of them with --uplink-queue router; fomoe simulate "
+      "has the same queues with network_model.queue_bdp and network_model.uplink_queue")(
       "uplink-queue", po::value<std::string>()->default_value("host")->value_name("host|router"),
       "where the packet queue of an uplink is: in the site's own kernel, which applies backpressure to "
       "sockets, or in a router behind the site, where acknowledgements wait behind data")(

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -82,14 +83,15 @@ class TermHandler {
 /// The processes of all ranks.
 class Ranks {
  public:
-  Ranks(std::vector<std::string> command, int processes)
-      : command_(std::move(command)), processes_(processes), port_(free_port()) {
-    for (int rank = 0; rank < processes; ++rank) start(rank);
-  }
+  explicit Ranks(int processes) : processes_(processes), port_(free_port()) {}
 
-  /// Returns the exit status of the process that failed first. A process that waits forever, or that is
-  /// stopped, must not keep that failure, or the end of the run, from being reported.
-  int wait(bool restart) {
+  /// Starts all of them, and returns the exit status of the process that failed first. A process that waits forever, or
+  /// that is stopped, must not keep that failure, or the end of the run, from being reported. Returns nothing in a
+  /// process that was started, which is then a rank.
+  std::optional<int> run(bool restart) {
+    for (int rank = 0; rank < processes_; ++rank) {
+      if (start(rank)) return std::nullopt;
+    }
     const TermHandler handler;
     while (!ranks_.empty()) {
       int status = 0;
@@ -97,7 +99,10 @@ class Ranks {
       if (ended < 0 && errno != EINTR) break;
       errors_.print();
       if (ended > 0) {
-        note_end(ended, status, restart);
+        if (const int rank = note_end(ended, status, restart); rank >= 0 && start(rank)) {
+          resumes_ = true;
+          return std::nullopt;
+        }
         continue;
       }
       for (; terms_passed_on_ < terms; ++terms_passed_on_) {
@@ -110,19 +115,23 @@ class Ranks {
     return failure_;
   }
 
+  /// In a process of a rank: whether it takes the place of one that a signal ended.
+  [[nodiscard]] bool resumes() const { return resumes_; }
+
  private:
   using Clock = std::chrono::steady_clock;
 
-  void note_end(pid_t process, int status, bool restart) {
+  /// Returns the rank that must be started again; −1 if none must.
+  int note_end(pid_t process, int status, bool restart) {
     const int rank = ranks_.at(process);
     ranks_.erase(process);
-    if (stopped_) return;
+    if (stopped_) return -1;
     const bool ends = failure_ != 0 || complete_;
     if (restart && !ends && WIFSIGNALED(status) && terms == 0) {
       std::cerr << "fomoe-train: signal " << WTERMSIG(status) << " ended rank " << rank
                 << "; it is started again\n"
                 << std::flush;
-      return start(rank, "--resume");
+      return rank;
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     // A process that loses another ends with 1, and may be seen to end before the one that it lost.
@@ -132,6 +141,7 @@ class Ranks {
     // Processes that SIGTERM stops have a limit of their own (--stop-within).
     const bool stopping = terms > 0 || (WIFEXITED(status) && code == kStoppedStatus);
     if (!ends && !stopping && (failure_ != 0 || complete_)) ending_at_ = Clock::now();
+    return -1;
   }
 
   void stop_rest() {
@@ -145,13 +155,10 @@ class Ranks {
     stopped_ = true;
   }
 
-  void start(int rank, const char* more = nullptr) {
-    std::vector<std::string> command = command_;
-    if (more != nullptr && std::find(command.begin(), command.end(), more) == command.end())
-      command.emplace_back(more);
-    std::vector<char*> argv;
-    for (std::string& word : command) argv.push_back(word.data());
-    argv.push_back(nullptr);
+  /// Returns true in the process that it starts.
+  bool start(int rank) {
+    std::cout << std::flush;  // what waits to be written must not be written by both processes
+    std::cerr << std::flush;
     const pid_t parent = ::getpid(), child = ::fork();
     if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
     if (child == 0) {
@@ -164,17 +171,17 @@ class Ranks {
       ::setenv("MASTER_ADDR", "127.0.0.1", 1);
       ::setenv("MASTER_PORT", std::to_string(port_).c_str(), 1);
       ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
-      ::execv("/proc/self/exe", argv.data());
-      ::_exit(127);
+      return true;
     }
     ranks_[child] = rank;
+    return false;
   }
 
-  std::vector<std::string> command_;
   int processes_, port_;
   std::map<pid_t, int> ranks_;
   SharedErrors errors_;
   int failure_ = 0;
+  bool resumes_ = false;
   bool complete_ = false;  // rank 0 has ended, so the run has
   // Since when the other processes should end; never, as long as all run.
   Clock::time_point ending_at_ = Clock::time_point::max() - std::chrono::hours(1);
@@ -184,9 +191,8 @@ class Ranks {
 
 }  // namespace
 
-int launch_local(const std::vector<std::string>& arguments, int processes, int threads, bool restart) {
-  std::vector<std::string> command = {"fomoe-train", "run"};
-  for (std::string& argument : without_local(arguments)) command.push_back(std::move(argument));
+std::variant<int, std::vector<std::string>> launch_local(const std::vector<std::string>& arguments, int processes,
+                                                         int threads, bool restart) {
   const int cores = threads_for(1), each = threads == 0 ? threads_for(processes) : threads;
   const bool computes = std::find(arguments.begin(), arguments.end(), "--paced") == arguments.end();
   if (computes && processes * each > cores)
@@ -194,8 +200,13 @@ int launch_local(const std::vector<std::string>& arguments, int processes, int t
               << ") are fewer than the threads of all " << processes << " processes together ("
               << processes * each
               << "), so steps take longer than where each site has a machine of its own\n";
-  if (threads == 0) command.push_back("--threads=" + std::to_string(each));
-  return Ranks(std::move(command), processes).wait(restart);
+  Ranks ranks(processes);
+  if (const std::optional<int> status = ranks.run(restart)) return *status;
+  std::vector<std::string> of_rank = without_local(arguments);
+  if (threads == 0) of_rank.push_back("--threads=" + std::to_string(each));
+  if (ranks.resumes() && std::find(of_rank.begin(), of_rank.end(), "--resume") == of_rank.end())
+    of_rank.emplace_back("--resume");
+  return of_rank;
 }
 
 }  // namespace fomoe::trainer

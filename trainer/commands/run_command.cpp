@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -235,8 +236,9 @@ bool waits_for_lost_sites(RunRequest& request, const std::vector<int>& processes
   return true;
 }
 
-int launch_all(const std::vector<std::string>& arguments, const Given& given, int processes, int threads,
-               bool waits) {
+/// Returns the exit status of all processes together or, in each of them, its command line.
+std::variant<int, std::vector<std::string>> launch_all(const std::vector<std::string>& arguments, const Given& given,
+                                                       int processes, int threads, bool waits) {
   const int asked = given.number("local");
   if (asked != 0 && asked != processes) {
     const std::string all = std::to_string(processes);
@@ -341,7 +343,11 @@ int run_command(const std::vector<std::string>& arguments) {
   if (!in_turn && all > request.scenario.sites())
     check_parts(request.scenario, costmodel::make_plan(request.scenario), processes);
   if (!in_turn) check_store(request.store, request.scenario.strategy);
-  if (given.has("local")) return launch_all(arguments, given, all, request.threads, waits);
+  if (given.has("local")) {
+    const auto launched = launch_all(arguments, given, all, request.threads, waits);
+    if (const auto* of_rank = std::get_if<std::vector<std::string>>(&launched)) return run_command(*of_rank);
+    return std::get<int>(launched);
+  }
   if (!in_turn) request.launch = launch_among_others(given, request, secret, start_timeout_s, waits);
 
   // Read the sources before training, since the files may change meanwhile.

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "trainer/comm/collectives.hpp"
 #include "trainer/device/cuda_device.hpp"
@@ -34,26 +33,17 @@ class TheSite : public Transport {
   void move(const std::vector<Message*>& /*messages*/, int /*channel*/) override {}
 };
 
-/// A scenario of two sites with this model and payloads; only its groups of tensors are used.
-costmodel::Scenario two_sites(const costmodel::ModelShape& model, ElementType dtype) {
-  costmodel::Scenario scenario;
-  scenario.model = model;
-  scenario.strategy.method = costmodel::find_method("diloco");
-  scenario.strategy.wire = costmodel::plain_format(dtype);
-  return scenario;
-}
-
-/// The average of the pseudo-gradients of what a site holds: dense parameters, and the first `held` experts.
-Transfer average(const costmodel::Scenario& scenario, const std::vector<costmodel::TensorGroup>& groups,
-                 int held) {
+/// The average of two sites' pseudo-gradients of what a site holds: dense parameters, and the first `held` experts.
+Transfer average(const costmodel::ModelShape& shape, const std::vector<costmodel::TensorGroup>& groups, int held,
+                 ElementType dtype) {
   std::vector<costmodel::GroupId> ids = {costmodel::kDenseGroup};
-  for (int layer = 0; layer < static_cast<int>(scenario.model.layers); ++layer) {
+  for (int layer = 0; layer < static_cast<int>(shape.layers); ++layer) {
     for (int expert = 0; expert < held; ++expert)
-      ids.push_back(costmodel::expert_group(scenario, layer, expert));
+      ids.push_back(costmodel::expert_group(shape, layer, expert));
   }
   Exchange exchange{{0, 1},
                     {costmodel::make_payload(groups, costmodel::Content::pseudo_gradient,
-                                             costmodel::TrafficClass::dense, scenario.strategy.wire, ids)}};
+                                             costmodel::TrafficClass::dense, costmodel::plain_format(dtype), ids)}};
   return {costmodel::Pattern::all_reduce, costmodel::Collective::ring, {std::move(exchange)}};
 }
 
@@ -64,7 +54,7 @@ class TimedSynchronisations {
       : device_(options.device == DeviceKind::cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU)),
         shape_(options.model),
         held_(held),
-        groups_(costmodel::tensor_groups(two_sites(shape_, ElementType::fp32))),
+        groups_(costmodel::tensor_groups(shape_, /*skip_token=*/false)),
         worker_(shape_, groups_, worker_options(options, lossy)),
         site_({{}, {costmodel::NodeKind::worker, 1}}),
         imaginary_(site_) {
@@ -96,7 +86,7 @@ class TimedSynchronisations {
   }
 
   [[nodiscard]] Transfer transfer(ElementType dtype) const {
-    return average(two_sites(shape_, dtype), groups_, held_);
+    return average(shape_, groups_, held_, dtype);
   }
 
  private:

@@ -217,12 +217,12 @@ void check_experts_divide(const Scenario& scenario) {
                    std::to_string(nearest));
 }
 
-void refuse_capacity_factor(const Scenario& scenario) {
-  const double factor = scenario.strategy.capacity_factor;
+void refuse_capacity_factor(const Strategy& strategy) {
+  const double factor = strategy.capacity_factor;
   if (factor == 0) return;
   throw InputError(
       "strategy.capacity_factor", std::to_string(factor),
-      "no capacity_factor with " + scenario.strategy.method->name + ", which has no expert buffers",
+      "no capacity_factor with " + strategy.method->name + ", which has no expert buffers",
       "method = \"expert_parallel_wan\"");
 }
 

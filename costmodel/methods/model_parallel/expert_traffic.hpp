@@ -48,7 +48,7 @@ Plan expert_plan(const Scenario& scenario);
 void check_experts_divide(const Scenario& scenario);
 
 /// Throws InputError if a capacity factor is given, for methods without buffers.
-void refuse_capacity_factor(const Scenario& scenario);
+void refuse_capacity_factor(const Strategy& strategy);
 
 /// Transfers of activations in each MoE layer and step: dispatch and combine, forward and backward.
 /// Activation checkpointing repeats the two of the forward pass.

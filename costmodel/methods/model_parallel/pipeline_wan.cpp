@@ -199,7 +199,7 @@ Plan plan(const Scenario& scenario) {
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("pipeline_wan synchronises in every step, so local_steps is ignored");
   plan.notes.push_back("pipeline_wan: all pipeline stages are assumed to take the same time");
-  plan.groups = tensor_groups_by_layer_and_head(scenario);
+  plan.groups = tensor_groups_by_layer_and_head(scenario.model, scenario.strategy.skip_token);
   const auto tied_table = static_cast<GroupId>(plan.groups.size());
   plan.groups.push_back({{TensorClass::embedding},
                          0,

@@ -41,7 +41,7 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
 // Requests carry exactly the rows that the router chooses, so there is no capacity factor.
 void check_requests(const Scenario& scenario) {
   check_experts_divide(scenario);
-  refuse_capacity_factor(scenario);
+  refuse_capacity_factor(scenario.strategy);
 }
 
 }  // namespace

@@ -263,10 +263,10 @@ Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& con
     plan.classes[0].identical = owners.migration_period == 0;
   }
   plan.groups =
-      strategy.layerwise ? tensor_groups_by_layer_and_head(scenario) : tensor_groups_by_layer(scenario);
+      strategy.layerwise ? tensor_groups_by_layer_and_head(scenario.model, strategy.skip_token) : tensor_groups_by_layer(scenario.model, strategy.skip_token);
 
   using Transfers = std::shared_ptr<const std::vector<FragmentTransfers>>;
-  const GroupId first_expert = expert_group_by_layer(scenario, 0, 0);
+  const GroupId first_expert = expert_group_by_layer(scenario.model, 0, 0);
   std::function<Transfers(std::int64_t)> transfers_of = [=, groups = plan.groups](std::int64_t index) {
     const std::optional<Placement> placement = partial ? std::optional(owners.of_round(index)) : std::nullopt;
     return std::make_shared<const std::vector<FragmentTransfers>>(fragment_transfers(

@@ -138,7 +138,7 @@ class Recommendation(Answer):
     minimise: "time", "cost" or "energy"
     currency: of all costs; None without prices
     within: the limits: time_s, cost, energy_kwh, perplexity, gpu_memory_bytes
-    choice: the best configuration; None without a quality model, because fewer synchronisations may cost quality
+    choice: the best configuration; None if no quality model covers the configurations
     rows: the recommended configurations, whose `set` is that of simulate(): `ranking` (the choice and what comes after it), or
         without a choice `frontier` (the best configuration for each level of risk to quality)
     methods: the best configuration of each method

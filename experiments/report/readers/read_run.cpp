@@ -260,7 +260,8 @@ Run read_run(const std::string& path, const Json& document) {
 
 Run median_of(Run run) {
   if (run.median_s) run.figures.wall_clock_s = *run.median_s;
-  if (run.median_cost && run.figures.cost) run.figures.cost->cost_total = *run.median_cost;
+  if (run.median_s && run.figures.cost && !run.figures.cost->currency.empty())
+    run.figures.cost->cost_total = run.median_cost.value_or(HUGE_VAL);
   return run;
 }
 

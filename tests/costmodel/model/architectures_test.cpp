@@ -176,7 +176,7 @@ TEST_CASE("interleaved experts: their layers, groups and bytes") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
   scenario.model = shape;
   check(scenario);
-  const std::vector<TensorGroup> groups = tensor_groups(scenario);
+  const std::vector<TensorGroup> groups = tensor_groups(scenario.model, scenario.strategy.skip_token);
   CHECK(groups.size() == 1 + 2 * 8);
   CHECK(groups[1].layer_begin == 1);
   CHECK(groups[9].layer_begin == 3);
@@ -188,7 +188,7 @@ TEST_CASE("interleaved experts: their layers, groups and bytes") {
   }
   // With skip-token the dense group has the routers, which are in two of the four layers.
   scenario.strategy.skip_token = true;
-  const std::vector<std::int64_t> tensors = tensor_elements(shape, tensor_groups(scenario)[0]);
+  const std::vector<std::int64_t> tensors = tensor_elements(shape, tensor_groups(scenario.model, scenario.strategy.skip_token)[0]);
   CHECK(std::count(tensors.begin(), tensors.end(), 8 * d) == 2);
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("opaque counts: 6 FLOPs per active parameter, and the groups hold ever
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 1);
   scenario.model = shape;
   check(scenario);
-  const std::vector<TensorGroup> groups = tensor_groups(scenario);
+  const std::vector<TensorGroup> groups = tensor_groups(scenario.model, scenario.strategy.skip_token);
   CHECK(groups.size() == 1 + 16);
   CHECK(elements(groups) == 1801);
   CHECK(groups[1].elements == 51);
@@ -110,7 +110,7 @@ TEST_CASE("a dense model of which only the number of parameters is known: no exp
   check(scenario);
   CHECK(expert_elements(scenario.model) == 0);
   CHECK(count_parameters(scenario.model).total() == 1000);
-  const std::vector<TensorGroup> groups = tensor_groups(scenario);
+  const std::vector<TensorGroup> groups = tensor_groups(scenario.model, scenario.strategy.skip_token);
   CHECK(groups.size() == 1);
   CHECK(elements(groups) == 1000);
   CHECK(closed_form(scenario).wall_clock_s > 0);
@@ -123,8 +123,8 @@ TEST_CASE("a dense model: one group, no experts, and no partial replicas") {
   const std::int64_t d = 6720;
   CHECK(count_parameters(scenario.model).dense_ffn == 2 * 3 * d * 64);
   CHECK(count_parameters(scenario.model).expert == 0);
-  CHECK(tensor_groups(scenario).size() == 1);
-  CHECK(elements(tensor_groups(scenario)) == parameters_per_site(scenario));
+  CHECK(tensor_groups(scenario.model, scenario.strategy.skip_token).size() == 1);
+  CHECK(elements(tensor_groups(scenario.model, scenario.strategy.skip_token)) == parameters_per_site(scenario));
   // Ring of 4, bf16: 2·3/4 of the model per round, all of it in the class `dense`.
   const PlanSummary summary = summarise(scenario);
   CHECK(summary.sent.dense == 1.5 * 2 * static_cast<double>(parameters_per_site(scenario)));
@@ -140,7 +140,7 @@ TEST_CASE("dense layers first: only the layers after them have experts") {
   scenario.model.d_ffn = 64;
   scenario.model.shared_experts = 1;
   check(scenario);
-  const std::vector<TensorGroup> groups = tensor_groups(scenario);
+  const std::vector<TensorGroup> groups = tensor_groups(scenario.model, scenario.strategy.skip_token);
   CHECK(groups.size() == 1 + 2 * 8);
   CHECK(groups[1].layer_begin == 1);
   CHECK(groups[9].layer_begin == 2);
