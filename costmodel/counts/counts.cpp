@@ -57,6 +57,7 @@ Counts counts_of(const Scenario& scenario) {
     if (!local_shares.empty()) site.load.executed_experts = executed_experts(site.model, site.used_experts);
     site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
     divide_batch(scenario, index, counts.alike, counts.mean_sequences, site);
+    site.load.gradient_bytes = gradient_bytes(site.model, site.load.sequences / site.load.gpus);
     if (site.share_of_training == 0) continue;
     site.need_of_gpu = need_of(site.model, site.load, memory_per_gpu(site.model, site.load));
     site.bytes_per_site = memory_per_site(site.model, site.load).total();

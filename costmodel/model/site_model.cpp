@@ -168,8 +168,6 @@ SiteLoad site_load(const Scenario& scenario, int site, const SiteModel& model, c
   SiteLoad load{};
   load.gpus = scenario.gpus.count;
   load.executed_experts = executed_experts(model, expert_shares(scenario).of_layer(site));
-  load.gradient_bytes =
-      gradient_bytes(model, std::ceil(axes.global_batch_sequences / axes.sites) / load.gpus);
   keep(load, residency_of(*scenario.strategy.method, scenario.strategy.sharding), fixed, axes,
        expert_shares(scenario).held(site));
   return load;

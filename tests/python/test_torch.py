@@ -213,6 +213,19 @@ def test_what_is_not_executed_is_refused():
         plan_for(document)
     with pytest.raises(fomoe.InputError, match="strategy.local_step: got an unknown key"):
         plan_for(one_site(local_step=4))
+    for strategy, said in (({"method": "diloco", "local_steps": 4, "layerwise": True}, "of a step; expected whole steps"),
+                           ({"method": "fsdp", "local_steps": 1, "collective": "ring"}, "got chunks that no operation of the round has left")):
+        document = scenario(MODEL, 8, sites=3, sequence_length=8, **strategy)
+        plan = _plan_file.TrafficPlan(_scenario.ask(document).plan)
+        with pytest.raises(fomoe.InputError, match=said):
+            _checks.check_operations(plan)
+
+
+def test_sparse_differences_have_no_momentum_beside_their_error_feedback():
+    document = scenario(MODEL, 8, sites=1, sequence_length=8, method="sparse_loco", local_steps=4)
+    asked = _scenario.ask(document)
+    assert asked.outer.momentum == 0
+    assert _scenario.ask(one_site()).outer.momentum == 0.9
 
 
 def test_a_plan_that_does_not_say_who_holds_an_expert_is_refused(tmp_path):

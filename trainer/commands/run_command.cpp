@@ -232,7 +232,8 @@ bool waits_for_lost_sites(RunRequest& request, const std::vector<int>& processes
                      "on; for example --checkpoints run");
   }
   if (on_lost_site == "drop")
-    check_drops(costmodel::make_plan(request.scenario), processes, request.settings.transport);
+    check_drops(*request.scenario.strategy.method, costmodel::make_plan(request.scenario), processes,
+                request.settings.transport);
   return true;
 }
 

@@ -245,6 +245,11 @@ void Executor::check_losses(NodeId node) {
   }
 }
 
+std::int64_t Executor::micro_batch_of(NodeId node) const {
+  if (scenario_.site_compute.empty()) return options_.micro_batch_sequences;
+  return costmodel::gpus_of_site(scenario_, plan_.nodes[static_cast<std::size_t>(node)].site).micro_batch_sequences;
+}
+
 // Computes the gradients of a whole step, or the part of it that the operation names.
 void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int64_t round) {
   const auto& work = std::get<Compute>(plan.ops[static_cast<std::size_t>(op_)].what);
@@ -261,7 +266,7 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
       part.first += begin;
       part.count = count;
     }
-    part.micro_batch = options_.micro_batch_sequences;
+    part.micro_batch = micro_batch_of(node);
     Routing& routing = routing_[node];
     routing = {};
     routing.wants_balance = options_.balance_weight > 0;

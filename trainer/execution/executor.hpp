@@ -68,7 +68,8 @@ struct TrainingOptions {
   // α of Worker::outer_step: a site has trained on while its differences travelled, and keeps this share of
   // that training
   double kept_share = 0.5;
-  // sequences per forward and backward pass; 0: the whole local batch
+  // sequences per forward and backward pass; 0: the whole local batch. Sites that differ have their own numbers
+  // (Executor::micro_batch_of).
   std::int64_t micro_batch_sequences = 0;
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;      // see ModelOptions
@@ -182,6 +183,8 @@ class Executor {
   /// The worker of a hosted node.
   [[nodiscard]] Worker& worker(costmodel::NodeId node) { return *workers_.at(node); }
   [[nodiscard]] std::vector<costmodel::NodeId> hosted() const;
+  /// Sequences of one pass at the node's site; 0: its whole batch.
+  [[nodiscard]] std::int64_t micro_batch_of(costmodel::NodeId node) const;
   /// Number of nodes of the plan, at all processes together.
   [[nodiscard]] std::size_t nodes() const { return plan_.nodes.size(); }
   [[nodiscard]] MomentAges& moment_ages() { return ages_; }

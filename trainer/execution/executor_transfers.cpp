@@ -1,6 +1,7 @@
 // Executor: starts transfers, and writes what they received into the models.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "costmodel/math/spans.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -257,8 +258,11 @@ void Executor::settle_ages(const Transfer& work) {
       for (const costmodel::GroupId id : payload.groups) {
         const TensorGroup& group = plan_.groups[static_cast<std::size_t>(id)];
         if (!has_experts(group)) continue;
-        const double age = ages_.averaged(exchange.nodes, group.layer_begin, group.expert_begin);
-        for (const NodeId node : exchange.nodes) {
+        std::vector<NodeId> owners;  // without the store through which they exchange
+        std::copy_if(exchange.nodes.begin(), exchange.nodes.end(), std::back_inserter(owners),
+                     [&](NodeId node) { return !is_store(node); });
+        const double age = ages_.averaged(owners, group.layer_begin, group.expert_begin);
+        for (const NodeId node : owners) {
           if (!transport_.hosts(node)) continue;
           Worker& worker = *workers_.at(node);
           const std::vector<int> local =

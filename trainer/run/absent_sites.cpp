@@ -33,7 +33,7 @@ std::vector<bool> needed_sites(const costmodel::Plan& plan, int sites) {
   return needed;
 }
 
-void check_drops(const costmodel::Plan& plan, const std::vector<int>& processes,
+void check_drops(const costmodel::Method& method, const costmodel::Plan& plan, const std::vector<int>& processes,
                  const std::string& transport) {
   const auto refuse = [](const std::string& got, const std::string& expected, const std::string& example) {
     throw UsageError("trainer.on_lost_site: got drop with " + got + "; expected " + expected +
@@ -42,6 +42,9 @@ void check_drops(const costmodel::Plan& plan, const std::vector<int>& processes,
   if (has_store(plan))
     refuse("an exchange through a store, in which the objects of a lost site would be missing",
            "a collective among the sites", "strategy.collective=direct");
+  if (method.own_embedding)
+    refuse("method " + method.name + ", whose sites keep embeddings of their own, which no other site could give back",
+           "a method that averages the embedding", "strategy.method=diloco");
   const std::string operation = costmodel::needs_all_nodes(plan);
   if (operation == "migration")
     refuse("a placement whose experts change their sites", "a placement that stays",

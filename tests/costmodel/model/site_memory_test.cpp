@@ -234,6 +234,16 @@ TEST_CASE("one pass of fomoe-train in bf16: the fuller of two moments; several p
   memory = memory_per_gpu(scenario);
   CHECK(memory.gradients == 4 * all);
   CHECK(memory.activations == doctest::Approx(500 * whole).epsilon(1e-12));
+  // A site that trains the whole batch needs two passes where each of two sites needs one.
+  std::get<ProfiledCompute>(scenario.compute).micro_batch_sequences = 3000;
+  CHECK(counts_of(scenario).at(0).load.gradient_bytes == 2);
+  Scenario alone = scenario;
+  alone.strategy.method = find_method("centralised");
+  CHECK(counts_of(alone).at(0).load.gradient_bytes == 4);
+  Scenario uneven = scenario;
+  uneven.workload.batch_shares = {2, 1};
+  CHECK(counts_of(uneven).at(0).load.gradient_bytes == 4);
+  CHECK(counts_of(uneven).at(1).load.gradient_bytes == 2);
   // Other programs, and fp32, keep gradients in 4 B.
   std::get<ProfiledCompute>(scenario.compute).micro_batch_sequences = 3000;
   std::get<ProfiledCompute>(scenario.compute).profile.dtype = "fp32";

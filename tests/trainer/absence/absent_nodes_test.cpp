@@ -87,7 +87,7 @@ TEST_CASE("plans and runs that cannot go on without a site are refused, with wha
   const auto said = [](const costmodel::Scenario& scenario, const std::vector<int>& processes,
                        const std::string& transport) -> std::string {
     try {
-      check_drops(costmodel::make_plan(scenario), processes, transport);
+      check_drops(*scenario.strategy.method, costmodel::make_plan(scenario), processes, transport);
     } catch (const fomoe::UsageError& error) {
       return error.what();
     }
@@ -103,6 +103,7 @@ TEST_CASE("plans and runs that cannot go on without a site are refused, with wha
   scenario = training_scenario("diloco", 4);
   scenario.strategy.collective = costmodel::Collective::recursive;
   CHECK(said(scenario, {1, 1, 1, 1}, "gloo").find("needs all sites") != std::string::npos);
+  CHECK(said(training_scenario("dept", 4), {1, 1, 1, 1}, "gloo").find("embeddings of their own") != std::string::npos);
 }
 
 TEST_CASE(

@@ -27,6 +27,11 @@ class Stored {
                                                  const std::string& method,
                                                  std::vector<std::string> more) const {
     more.insert(more.begin(), {program, verb, at("S.toml")});
+    // Sites that average moments also agree on how many updates these have.
+    if (method == "fomoe-adamw") {
+      more.insert(more.end(), {"--set", "strategy.outer_optimizer=local_adamw", "--set", "strategy.expert_overlap=2"});
+      return command(program, verb, "fomoe", std::move(more));
+    }
     return with_settings(more,
                          {"strategy.method=" + method, "strategy.collective=store", "workload.tokens=65536",
                           "workload.global_batch_sequences=32", "strategy.local_steps=8"});
@@ -51,7 +56,7 @@ constexpr int kRoundsStored = 4;
 TEST_CASE("sites that share a folder train the bits of one process, and send the bytes of the simulation") {
   for (const bool aggregates : {true, false}) {
     const Stored stored(aggregates);
-    for (const std::string method : {"fomoe", "sparse_loco", "fedavg"}) {
+    for (const std::string method : {"fomoe", "fomoe-adamw", "sparse_loco", "fedavg"}) {
       if (method == "fedavg" && !aggregates) continue;  // its server combines
       CAPTURE(aggregates);
       CAPTURE(method);

@@ -49,6 +49,20 @@ TEST_CASE("micro-batches add up to the batch") {
   CHECK(farthest_weights(parts, whole) < 1e-10);
 }
 
+TEST_CASE("sites that differ have micro-batches of their own") {
+  costmodel::Scenario scenario = training_scenario("diloco", 2);
+  costmodel::SiteCompute site;
+  site.compute = scenario.compute;
+  scenario.site_compute.assign(2, site);
+  scenario.site_compute[1].gpus.micro_batch_sequences = 1;
+  Training differing(scenario, exact_options()), alike(training_scenario("diloco", 2), exact_options());
+  CHECK(differing.executor.micro_batch_of(0) == 0);  // the whole batch
+  CHECK(differing.executor.micro_batch_of(1) == 1);
+  differing.run(1);
+  alike.run(1);
+  CHECK(farthest_weights(differing, alike) < 1e-10);
+}
+
 TEST_CASE("the first Nesterov step moves the weights by lr·(1 + mu) times the mean difference") {
   const TrainingOptions options = exact_options();  // lr 0.7, mu 0.9
   Training diloco(training_scenario("diloco", 4), options);

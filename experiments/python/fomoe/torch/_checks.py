@@ -9,7 +9,7 @@ import torch
 from .. import InputError
 from ._codec import Codec
 from ._collectives import make_run
-from ._plan_file import STEP_WORK, TrafficPlan
+from ._plan_file import STEP_WORK, Op, TrafficPlan
 from ._worker import Worker
 
 
@@ -24,10 +24,29 @@ def check_against_scenario(plan: TrafficPlan, report: dict[str, Any]) -> None:
                          "`fomoe simulate --write-plan` writes for it")
 
 
+def _check_chunks(op: Op, left: set[tuple[str, tuple[int, ...]]]) -> None:
+    """Chunks that an operation reads must have been left by a reduce-scatter of the same round. `left`: those that are there."""
+    for exchange in op.exchanges:
+        for payload in exchange.payloads:
+            key = (payload.content, payload.groups)
+            if (op.pattern == "all_gather" or payload.chunks > 1) and key not in left:
+                raise InputError(f'plan: operation "{op.name}": got chunks that no operation of the round has left; expected a reduce-scatter before it; for '
+                                 'example strategy.method = "diloco"')
+            if op.pattern == "all_gather":
+                left.discard(key)
+            elif op.pattern == "reduce_scatter":
+                left.add(key)
+
+
 def check_operations(plan: TrafficPlan) -> None:
     """Raises InputError if something in the plan is not executed."""
     for ops in plan.described():
+        left: set[tuple[str, tuple[int, ...]]] = set()
         for op in ops:
+            if op.work in ("whole_step", "optimizer") and op.share != 1:
+                raise InputError(f'plan: operation "{op.name}": got {op.share:.3g} of a step; expected whole steps, since an optimiser of PyTorch updates all '
+                                 "layers together; for example strategy.layerwise = false")
+            _check_chunks(op, left)
             if op.work and op.work not in (*STEP_WORK, "outer_step"):
                 raise InputError(f'plan: operation "{op.name}": got the work {op.work}; expected one of {", ".join(STEP_WORK)}, outer_step; for example '
                                  "whole_step")

@@ -61,6 +61,7 @@ class Op:
     work: str = ""
     nodes: tuple[int, ...] = ()
     repeat: int = 1
+    share: float = 1  # of the work
     whole_model: bool = True
     pattern: str = ""
     collective: str = "direct"
@@ -94,7 +95,8 @@ def _op(json: Mapping[str, Any]) -> Op:
     common = (json["name"], tuple(json.get("after", ())), tuple(after_earlier), json.get("detached", False))
     if "compute" in json:
         work = json["compute"]
-        return Op(*common, work=work["work"], nodes=tuple(work["nodes"]), repeat=work.get("repeat", 1), whole_model=work.get("whole_model", True))
+        return Op(*common, work=work["work"], nodes=tuple(work["nodes"]), repeat=work.get("repeat", 1), share=work.get("share", 1),
+                  whole_model=work.get("whole_model", True))
     transfer = json["transfer"]
     exchanges = tuple(Exchange(tuple(one["nodes"]), tuple(_payload(payload) for payload in one["payloads"])) for one in transfer["exchanges"])
     return Op(*common, pattern=transfer["pattern"], collective=transfer.get("collective", "direct"), exchanges=exchanges)

@@ -93,9 +93,10 @@ def _fraction(value: Any, key: str) -> float:
 def _outer(tables: Mapping[str, Any], resolved: Mapping[str, Any]) -> Outer:
     kind = str(resolved["scenario"]["strategy"].get("outer_optimizer", "nesterov"))
     given = tables.get("trainer", {})
-    # Defaults of `fomoe list keys`: 0.7 for nesterov, 0.1 for adam and yogi.
+    # Defaults of `fomoe list keys`: a rate of 0.7 for nesterov, 0.1 for adam and yogi; no momentum beside the error feedback of sparse_loco.
     rate = given.get("outer_learning_rate", 0.1 if kind in ("adam", "yogi") else 0.7)
-    return Outer(kind, _fraction(rate, "outer_learning_rate"), _fraction(given.get("outer_momentum", 0.9), "outer_momentum"),
+    momentum = given.get("outer_momentum", 0.0 if resolved["scenario"]["strategy"]["method"] == "sparse_loco" else 0.9)
+    return Outer(kind, _fraction(rate, "outer_learning_rate"), _fraction(momentum, "outer_momentum"),
                  _fraction(given.get("kept_share", 0.5), "kept_share"))
 
 

@@ -226,7 +226,7 @@ class Walk:
         for payload, values in flight.losses:
             self.worker.keep_residual(payload, values)
         for payload, values in flight.results:
-            self.worker.write(payload, values, self.steps)
+            self.worker.write(payload, values, self.steps, keeps_anchor=flight.op.pattern == "all_reduce")
         if which[0] == self.round:
             self._done[which[1]] = True
         if any(self.node in exchange.nodes for exchange in flight.op.exchanges) and flight.end_s > 0:

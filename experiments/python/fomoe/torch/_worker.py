@@ -127,15 +127,16 @@ class Worker:
         return out
 
     @torch.no_grad()
-    def write(self, payload: Payload, flat: torch.Tensor, steps: int) -> None:
-        """Writes the mean over the sites of what read() returned. Means of pseudo-gradients wait for outer_step()."""
+    def write(self, payload: Payload, flat: torch.Tensor, steps: int, keeps_anchor: bool = False) -> None:
+        """Writes the mean over the sites of what read() returned. Means of pseudo-gradients wait for outer_step(). keeps_anchor: parameters are not
+        what the next pseudo-gradient begins from, as those of an average among some sites."""
         for part, values in self._targets(payload, flat):
             parameter = self.names.all[part.index].parameter
             if payload.content == "pseudo_gradient":
                 self.averages.append((part, values))
             elif payload.content == "parameter":
                 part.of(parameter).copy_(values)
-                if self.anchor:
+                if self.anchor and not keeps_anchor:
                     part.of(self.anchor[part.index]).copy_(values)
             elif payload.content == "gradient":
                 if parameter.grad is None:
