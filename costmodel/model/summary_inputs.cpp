@@ -34,7 +34,8 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.dense_elements = static_cast<double>(counts.dense()) + (whole_router_dense ? router : 0);
   fixed.expert_elements = static_cast<double>(counts.expert) + (whole_router_dense ? 0 : router);
   fixed.embedding_elements = static_cast<double>(counts.embedding);
-  fixed.layered_elements = static_cast<double>(dense_layer_elements(shape, scenario.strategy.skip_token) * shape.layers);
+  fixed.layered_elements =
+      static_cast<double>(dense_layer_elements(shape, scenario.strategy.skip_token) * shape.layers);
   fixed.sequence_length = static_cast<double>(shape.sequence_length);
   fixed.d_model = static_cast<double>(shape.d_model);
   fixed.layers = static_cast<double>(shape.layers);

@@ -11,8 +11,8 @@
 namespace fomoe::costmodel {
 
 /// Tensor groups of a model. Group 0 has all dense parameters and, with skip-token, also the whole router.
-/// Group 1 + i·N_e + expert has that expert of the i-th MoE layer and, without skip-token, the expert's router
-/// column. N_e is the number of experts per layer.
+/// Group 1 + i·N_e + expert has that expert of the i-th MoE layer and, without skip-token, the expert's
+/// router column. N_e is the number of experts per layer.
 std::vector<TensorGroup> tensor_groups(const ModelShape& shape, bool skip_token);
 inline constexpr GroupId kDenseGroup = 0;
 GroupId expert_group(const ModelShape& shape, int moe_layer, int expert);

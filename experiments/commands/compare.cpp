@@ -132,14 +132,16 @@ std::string plot_text(const std::vector<Case>& cases, const std::vector<std::str
   return time_bars("wall clock", bars, plot_width());
 }
 
-/// The inputs that the wall clock of the fastest case depends on most. With failures, the fastest is that whose median run
-/// ends first, and the inputs are those of its run without failures.
+/// The inputs that the wall clock of the fastest case depends on most. With failures, the fastest is that
+/// whose median run ends first, and the inputs are those of its run without failures.
 std::string of_the_fastest(const std::vector<Case>& cases, const std::vector<Case>& median,
                            const std::vector<costmodel::Scenario>& scenarios) {
-  const auto fastest = static_cast<std::size_t>(
-      std::min_element(median.begin(), median.end(),
-                       [](const Case& a, const Case& b) { return a.report.wall_clock_s < b.report.wall_clock_s; }) -
-      median.begin());
+  const auto fastest =
+      static_cast<std::size_t>(std::min_element(median.begin(), median.end(),
+                                                [](const Case& a, const Case& b) {
+                                                  return a.report.wall_clock_s < b.report.wall_clock_s;
+                                                }) -
+                               median.begin());
   const std::string text =
       sensitivity_text(brief_sensitivity(scenarios[fastest]), cases[fastest].report.wall_clock_s);
   return text.empty() ? "" : "\nFor the fastest case: " + text;
@@ -217,9 +219,9 @@ void run_compare(const Arguments& arguments) {
     }
     const std::string losses = contrast_table(cases);
     answer += (answer.empty() ? "" : "\n") + table(median) + note_on_failures(cases) +
-              note_on_engine(scenarios, engine) + '\n' + losses +
-              (losses.empty() ? "" : "\n") + drawn + (plot ? "\n" : "") + verdict(median) + '\n' +
-              outside_limits(texts, broken) + of_the_fastest(cases, median, scenarios);
+              note_on_engine(scenarios, engine) + '\n' + losses + (losses.empty() ? "" : "\n") + drawn +
+              (plot ? "\n" : "") + verdict(median) + '\n' + outside_limits(texts, broken) +
+              of_the_fastest(cases, median, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {

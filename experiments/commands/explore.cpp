@@ -94,7 +94,8 @@ void run_explore(const Arguments& arguments) {
   const Help help = {
       "explore",
       "SCENARIO.toml [options]",
-      "Opens a page to plan with: sliders for bandwidth, latency, K, O_e, method, number format, step time, sites, GPUs "
+      "Opens a page to plan with: sliders for bandwidth, latency, K, O_e, method, number format, step time, "
+      "sites, GPUs "
       "and tokens. At "
       "each move the\npage shows the closed form at once and the simulation shortly after, with charts and "
       "up to four pinned settings.\nThe page copies the settings as TOML or as a command and saves a report. "

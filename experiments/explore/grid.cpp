@@ -190,8 +190,8 @@ class Grid {
     add_steps("strategy.local_steps", "Local steps K", texts(local_steps_),
               std::to_string(base_.strategy.local_steps), "optimiser steps between two synchronisations");
     if (!overlaps.empty()) {
-      add_steps("strategy.expert_overlap", "Expert overlap O_e", texts(overlaps), std::to_string(own_overlap()),
-                "sites that hold each expert");
+      add_steps("strategy.expert_overlap", "Expert overlap O_e", texts(overlaps),
+                std::to_string(own_overlap()), "sites that hold each expert");
     }
     controls.push_back({{"key", "strategy.payload_dtype"},
                         {"label", "Precision of payloads"},

@@ -176,7 +176,8 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   rows.insert(rows.end(), {{"throughput", human_count(report.tokens_per_s) + " tokens/s"},
                            {"sent per site per round", human_bytes(report.bytes_sent_per_site_per_round)},
                            {"sent per token", human_bytes(report.bytes_per_token)},
-                           {"memory per site", human_bytes(costmodel::counts_of(scenario).fullest_site().bytes_per_site)}});
+                           {"memory per site",
+                            human_bytes(costmodel::counts_of(scenario).fullest_site().bytes_per_site)}});
   text += aligned(rows);
   if (costmodel::all_gpus(scenario) > scenario.sites())
     text += "compute includes the communication among the GPUs of a site\n";

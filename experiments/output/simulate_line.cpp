@@ -26,8 +26,9 @@ std::string simulate_line(const planner::Question& question, const planner::Fina
     // The candidate's settings override those of the question. "!KEY" takes a key or a table out.
     const bool unset = assignment.starts_with('!');
     const std::string key = unset ? assignment.substr(1) : assignment.substr(0, assignment.find('='));
-    const bool again = std::any_of(finalist.settings.begin(), finalist.settings.end(),
-                                   [&](const std::string& setting) { return setting.starts_with(key + '='); });
+    const bool again =
+        std::any_of(finalist.settings.begin(), finalist.settings.end(),
+                    [&](const std::string& setting) { return setting.starts_with(key + '='); });
     if (!again) line += unset ? " --unset " + shell_word(key) : " --set " + shell_word(assignment);
   }
   for (const std::string& setting : finalist.settings) line += " --set " + shell_word(setting);

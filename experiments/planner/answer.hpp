@@ -20,7 +20,7 @@ struct Finalist {
   costmodel::Scenario scenario;
   Amounts closed_form, simulated;
   double without_failures_s = 0;  // the simulated wall clock if nothing fails
-  double value = 0;  // the value (see Candidate::value) computed from the simulated amounts
+  double value = 0;               // the value (see Candidate::value) computed from the simulated amounts
   double exposed_share = 0, compute_utilization = 0, bytes_sent_per_site_per_round = 0;
   costmodel::GpuMemory gpu_memory;
   std::string busiest_link;

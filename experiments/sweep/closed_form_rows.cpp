@@ -158,8 +158,8 @@ class ClosedFormSweep {
     return true;
   }
 
-  /// A key is only set where this gives what the reader gives, to the bit, from the smallest value of the axis to the
-  /// largest and back. Readings of the other values are then saved.
+  /// A key is only set where this gives what the reader gives, to the bit, from the smallest value of the
+  /// axis to the largest and back. Readings of the other values are then saved.
   void keep_those_that_equal_the_reader() {
     std::vector<Swept> all = std::move(swept_), kept;
     for (const Swept& swept : all) {

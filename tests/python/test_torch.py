@@ -11,7 +11,7 @@ import pytest
 from torch_sites import scenario
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-from fomoe.torch import _executor, _groups, _outer, _plan_file, _scenario  # noqa: E402
+from fomoe.torch import _checks, _executor, _groups, _outer, _plan_file, _scenario  # noqa: E402
 
 MODEL = {"d_model": 16, "layers": 2, "heads": 2, "experts": 4, "active_experts": 2, "d_expert": 8, "vocabulary": 32, "sequence_length": 8}
 

@@ -58,7 +58,7 @@ CASES = [
     ("fomoe-fixed-restart", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 2, "placement": "fixed"}, "weights"),
     ("diloco-yogi", 12, {"method": "diloco", "local_steps": 4, "outer_optimizer": "yogi"}, "weights"),
     ("diloco-in-regions", 8, {"method": "diloco", "local_steps": 4, "collective": "hierarchical", "regions": 2}, "weights"),
-    # Regions average among themselves in the second and fourth round, and all sites together in the others.
+    # All sites average in the second and the fourth round, and the sites of each region alone in the others.
     ("hierarchical-diloco", 16, {"method": "hierarchical_diloco", "local_steps": 4, "regions": 2, "global_period": 2}, "weights"),
     ("fomoe-one-owner", 12, {"method": "fomoe", "local_steps": 4, "expert_overlap": 1, "placement": "fixed"}, "weights"),
     # Layer 0 is sent after step 4, and layer 1 with the embedding after step 8; each is applied three steps later.

@@ -85,9 +85,9 @@ class Ranks {
  public:
   explicit Ranks(int processes) : processes_(processes), port_(free_port()) {}
 
-  /// Starts all of them, and returns the exit status of the process that failed first. A process that waits forever, or
-  /// that is stopped, must not keep that failure, or the end of the run, from being reported. Returns nothing in a
-  /// process that was started, which is then a rank.
+  /// Starts all of them, and returns the exit status of the process that failed first. A process that waits
+  /// forever, or that is stopped, must not keep that failure, or the end of the run, from being reported.
+  /// Returns nothing in a process that was started, which is then a rank.
   std::optional<int> run(bool restart) {
     for (int rank = 0; rank < processes_; ++rank) {
       if (start(rank)) return std::nullopt;
@@ -191,8 +191,8 @@ class Ranks {
 
 }  // namespace
 
-std::variant<int, std::vector<std::string>> launch_local(const std::vector<std::string>& arguments, int processes,
-                                                         int threads, bool restart) {
+std::variant<int, std::vector<std::string>> launch_local(const std::vector<std::string>& arguments,
+                                                         int processes, int threads, bool restart) {
   const int cores = threads_for(1), each = threads == 0 ? threads_for(processes) : threads;
   const bool computes = std::find(arguments.begin(), arguments.end(), "--paced") == arguments.end();
   if (computes && processes * each > cores)

@@ -238,8 +238,9 @@ bool waits_for_lost_sites(RunRequest& request, const std::vector<int>& processes
 }
 
 /// Returns the exit status of all processes together or, in each of them, its command line.
-std::variant<int, std::vector<std::string>> launch_all(const std::vector<std::string>& arguments, const Given& given,
-                                                       int processes, int threads, bool waits) {
+std::variant<int, std::vector<std::string>> launch_all(const std::vector<std::string>& arguments,
+                                                       const Given& given, int processes, int threads,
+                                                       bool waits) {
   const int asked = given.number("local");
   if (asked != 0 && asked != processes) {
     const std::string all = std::to_string(processes);

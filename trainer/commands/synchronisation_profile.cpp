@@ -33,17 +33,19 @@ class TheSite : public Transport {
   void move(const std::vector<Message*>& /*messages*/, int /*channel*/) override {}
 };
 
-/// The average of two sites' pseudo-gradients of what a site holds: dense parameters, and the first `held` experts.
-Transfer average(const costmodel::ModelShape& shape, const std::vector<costmodel::TensorGroup>& groups, int held,
-                 ElementType dtype) {
+/// The average of two sites' pseudo-gradients of what a site holds: dense parameters, and the first `held`
+/// experts.
+Transfer average(const costmodel::ModelShape& shape, const std::vector<costmodel::TensorGroup>& groups,
+                 int held, ElementType dtype) {
   std::vector<costmodel::GroupId> ids = {costmodel::kDenseGroup};
   for (int layer = 0; layer < static_cast<int>(shape.layers); ++layer) {
     for (int expert = 0; expert < held; ++expert)
       ids.push_back(costmodel::expert_group(shape, layer, expert));
   }
-  Exchange exchange{{0, 1},
-                    {costmodel::make_payload(groups, costmodel::Content::pseudo_gradient,
-                                             costmodel::TrafficClass::dense, costmodel::plain_format(dtype), ids)}};
+  Exchange exchange{
+      {0, 1},
+      {costmodel::make_payload(groups, costmodel::Content::pseudo_gradient, costmodel::TrafficClass::dense,
+                               costmodel::plain_format(dtype), ids)}};
   return {costmodel::Pattern::all_reduce, costmodel::Collective::ring, {std::move(exchange)}};
 }
 
@@ -85,9 +87,7 @@ class TimedSynchronisations {
     return {between_s - start_s, clock_s() - between_s};
   }
 
-  [[nodiscard]] Transfer transfer(ElementType dtype) const {
-    return average(shape_, groups_, held_, dtype);
-  }
+  [[nodiscard]] Transfer transfer(ElementType dtype) const { return average(shape_, groups_, held_, dtype); }
 
  private:
   [[nodiscard]] WorkerOptions worker_options(const ProfileOptions& options, bool lossy) const {

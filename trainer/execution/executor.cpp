@@ -247,7 +247,8 @@ void Executor::check_losses(NodeId node) {
 
 std::int64_t Executor::micro_batch_of(NodeId node) const {
   if (scenario_.site_compute.empty()) return options_.micro_batch_sequences;
-  return costmodel::gpus_of_site(scenario_, plan_.nodes[static_cast<std::size_t>(node)].site).micro_batch_sequences;
+  return costmodel::gpus_of_site(scenario_, plan_.nodes[static_cast<std::size_t>(node)].site)
+      .micro_batch_sequences;
 }
 
 // Computes the gradients of a whole step, or the part of it that the operation names.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/plan/absences.hpp"
+#include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/shared_folder/session.hpp"
 
@@ -33,8 +34,8 @@ std::vector<bool> needed_sites(const costmodel::Plan& plan, int sites) {
   return needed;
 }
 
-void check_drops(const costmodel::Method& method, const costmodel::Plan& plan, const std::vector<int>& processes,
-                 const std::string& transport) {
+void check_drops(const costmodel::Method& method, const costmodel::Plan& plan,
+                 const std::vector<int>& processes, const std::string& transport) {
   const auto refuse = [](const std::string& got, const std::string& expected, const std::string& example) {
     throw UsageError("trainer.on_lost_site: got drop with " + got + "; expected " + expected +
                      "; for example --set " + example);
@@ -43,7 +44,8 @@ void check_drops(const costmodel::Method& method, const costmodel::Plan& plan, c
     refuse("an exchange through a store, in which the objects of a lost site would be missing",
            "a collective among the sites", "strategy.collective=direct");
   if (method.own_embedding)
-    refuse("method " + method.name + ", whose sites keep embeddings of their own, which no other site could give back",
+    refuse("method " + method.name +
+               ", whose sites keep embeddings of their own, which no other site could give back",
            "a method that averages the embedding", "strategy.method=diloco");
   const std::string operation = costmodel::needs_all_nodes(plan);
   if (operation == "migration")

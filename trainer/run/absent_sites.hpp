@@ -17,8 +17,8 @@ std::vector<bool> needed_sites(const costmodel::Plan& plan, int sites);
 
 /// Throws UsageError if a run of this plan cannot go on without a lost site. `processes` has the number of
 /// processes of each site.
-void check_drops(const costmodel::Method& method, const costmodel::Plan& plan, const std::vector<int>& processes,
-                 const std::string& transport);
+void check_drops(const costmodel::Method& method, const costmodel::Plan& plan,
+                 const std::vector<int>& processes, const std::string& transport);
 
 /// What the rendezvous does about lost sites (trainer.on_lost_site); empty: the run stops. A run that
 /// `resumes` may begin without some of the sites.

@@ -302,7 +302,8 @@ class Run {
   Validation validated(const Model& model, const costmodel::Node& of, costmodel::NodeId node,
                        const std::string& name, std::int64_t round) {
     const std::int64_t pass = executor_->micro_batch_of(node);
-    const std::int64_t most = pass > 0 ? pass : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
+    const std::int64_t most =
+        pass > 0 ? pass : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
     Routing routing;
     const double loss = validation_loss(model, *data_.batches, most, &routing);
     if (!std::isfinite(std::exp(loss))) executor_->diverged(node, "the perplexity of the validation");

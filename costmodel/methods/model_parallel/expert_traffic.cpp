@@ -220,10 +220,9 @@ void check_experts_divide(const Scenario& scenario) {
 void refuse_capacity_factor(const Strategy& strategy) {
   const double factor = strategy.capacity_factor;
   if (factor == 0) return;
-  throw InputError(
-      "strategy.capacity_factor", std::to_string(factor),
-      "no capacity_factor with " + strategy.method->name + ", which has no expert buffers",
-      "method = \"expert_parallel_wan\"");
+  throw InputError("strategy.capacity_factor", std::to_string(factor),
+                   "no capacity_factor with " + strategy.method->name + ", which has no expert buffers",
+                   "method = \"expert_parallel_wan\"");
 }
 
 PlanSummary expert_traffic_summary(const Axes& axes, const Fixed& fixed, double copies_per_token,

@@ -140,7 +140,8 @@ Plan plan(const Scenario& scenario) {
     plan.notes.push_back("fsdp synchronises in every step, so local_steps is ignored");
   if (sequences_per_pass(scenario) == 0)
     plan.notes.push_back("compute.micro_batch_sequences is not given, so a step of fsdp has one micro-batch");
-  if (scenario.strategy.fragments > 1) plan.groups = tensor_groups_by_layer(scenario.model, scenario.strategy.skip_token);
+  if (scenario.strategy.fragments > 1)
+    plan.groups = tensor_groups_by_layer(scenario.model, scenario.strategy.skip_token);
   const auto micro_batches = static_cast<int>(std::ceil(1 / pass_share(scenario) * (1 - 1e-12)));
   plan.round = [round = Step(scenario, plan.groups, micro_batches).build()](std::int64_t) { return round; };
   return plan;

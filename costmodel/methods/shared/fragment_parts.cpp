@@ -89,7 +89,8 @@ std::vector<Fragment> fragments_of(const Scenario& scenario) {
   const int fragments = scenario.strategy.fragments, all = static_cast<int>(scenario.model.layers);
   std::vector<Fragment> of(static_cast<std::size_t>(fragments));
   of.back().has_tables = true;
-  const std::vector<TensorGroup> groups = tensor_groups_by_layer(scenario.model, scenario.strategy.skip_token);
+  const std::vector<TensorGroup> groups =
+      tensor_groups_by_layer(scenario.model, scenario.strategy.skip_token);
   std::vector<double> elements(of.size(), 0);
   elements.back() = static_cast<double>(groups[kEmbeddingGroup].elements);
   for (int layer = 0; layer < all; ++layer) {

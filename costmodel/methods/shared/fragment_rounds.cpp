@@ -262,8 +262,8 @@ Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& con
     // A round that ends with a migration sends its fragments together.
     plan.classes[0].identical = owners.migration_period == 0;
   }
-  plan.groups =
-      strategy.layerwise ? tensor_groups_by_layer_and_head(scenario.model, strategy.skip_token) : tensor_groups_by_layer(scenario.model, strategy.skip_token);
+  plan.groups = strategy.layerwise ? tensor_groups_by_layer_and_head(scenario.model, strategy.skip_token)
+                                   : tensor_groups_by_layer(scenario.model, strategy.skip_token);
 
   using Transfers = std::shared_ptr<const std::vector<FragmentTransfers>>;
   const GroupId first_expert = expert_group_by_layer(scenario.model, 0, 0);

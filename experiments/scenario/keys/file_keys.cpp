@@ -115,7 +115,9 @@ constexpr Key kPriceFileKeys[] = {
 
     {"electricity.sites", Kind::text, "", "every site that no other [[electricity]] names",
      "prefix of the names of the sites", "\"paris\""},
-    {"electricity.kwh", Kind::money, "", "", "price of one kWh, which [energy] needs; leave it out where the price of a GPU includes its power", "\"0.12USD\""},
+    {"electricity.kwh", Kind::money, "", "",
+     "price of one kWh, which [energy] needs; leave it out where the price of a GPU includes its power",
+     "\"0.12USD\""},
 };
 
 constexpr Key kGridFileKeys[] = {

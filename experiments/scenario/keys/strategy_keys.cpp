@@ -48,8 +48,9 @@ constexpr KeyMember index_bits = {.set = set_index_bits, .has_rules = true};
 constexpr Key kStrategyKeys[] = {
     {"method", Kind::choice, "", "", "the training method (`fomoe list methods`)", "\"fomoe\"", any_method},
     {"local_steps", Values(Kind::count, 1e12), "1", "",
-     "number of optimiser steps between two synchronisations, K; methods that synchronise in each step ignore it", "32",
-     member<&Strategy::local_steps>, plan},
+     "number of optimiser steps between two synchronisations, K; methods that synchronise in each step "
+     "ignore it",
+     "32", member<&Strategy::local_steps>, plan},
     {"expert_overlap", Values(Kind::count, kMaxSites), "",
      "the number of sites: every site holds every expert", "number of sites that hold each expert, O_e", "2",
      member<&Strategy::expert_overlap>, counts},
@@ -71,8 +72,9 @@ constexpr Key kStrategyKeys[] = {
     {"skip_token", Kind::boolean, "false", "",
      "whether a token skips the experts that its site does not hold", "true", member<&Strategy::skip_token>},
     {"overlap_steps", Values(Kind::count, 1e12, 0), "", "1 for streaming_diloco, otherwise 0",
-     "number of local steps with which a synchronisation may overlap (`fomoe list methods` says with which methods)", "4",
-     member<&Strategy::overlap_steps>, counts},
+     "number of local steps with which a synchronisation may overlap (`fomoe list methods` says with which "
+     "methods)",
+     "4", member<&Strategy::overlap_steps>, counts},
     {"fragments", Values(Kind::count, kMaxLayers), "",
      "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, one layer "
      "per unit for fsdp, for decoupled_diloco the largest number that divides local_steps and is at most "

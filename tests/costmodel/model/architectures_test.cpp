@@ -188,7 +188,8 @@ TEST_CASE("interleaved experts: their layers, groups and bytes") {
   }
   // With skip-token the dense group has the routers, which are in two of the four layers.
   scenario.strategy.skip_token = true;
-  const std::vector<std::int64_t> tensors = tensor_elements(shape, tensor_groups(scenario.model, scenario.strategy.skip_token)[0]);
+  const std::vector<std::int64_t> tensors =
+      tensor_elements(shape, tensor_groups(scenario.model, scenario.strategy.skip_token)[0]);
   CHECK(std::count(tensors.begin(), tensors.end(), 8 * d) == 2);
 }
 

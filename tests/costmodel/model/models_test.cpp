@@ -124,7 +124,8 @@ TEST_CASE("a dense model: one group, no experts, and no partial replicas") {
   CHECK(count_parameters(scenario.model).dense_ffn == 2 * 3 * d * 64);
   CHECK(count_parameters(scenario.model).expert == 0);
   CHECK(tensor_groups(scenario.model, scenario.strategy.skip_token).size() == 1);
-  CHECK(elements(tensor_groups(scenario.model, scenario.strategy.skip_token)) == parameters_per_site(scenario));
+  CHECK(elements(tensor_groups(scenario.model, scenario.strategy.skip_token)) ==
+        parameters_per_site(scenario));
   // Ring of 4, bf16: 2·3/4 of the model per round, all of it in the class `dense`.
   const PlanSummary summary = summarise(scenario);
   CHECK(summary.sent.dense == 1.5 * 2 * static_cast<double>(parameters_per_site(scenario)));

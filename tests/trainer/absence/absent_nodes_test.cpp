@@ -103,7 +103,8 @@ TEST_CASE("plans and runs that cannot go on without a site are refused, with wha
   scenario = training_scenario("diloco", 4);
   scenario.strategy.collective = costmodel::Collective::recursive;
   CHECK(said(scenario, {1, 1, 1, 1}, "gloo").find("needs all sites") != std::string::npos);
-  CHECK(said(training_scenario("dept", 4), {1, 1, 1, 1}, "gloo").find("embeddings of their own") != std::string::npos);
+  CHECK(said(training_scenario("dept", 4), {1, 1, 1, 1}, "gloo").find("embeddings of their own") !=
+        std::string::npos);
 }
 
 TEST_CASE(

@@ -29,7 +29,8 @@ class Stored {
     more.insert(more.begin(), {program, verb, at("S.toml")});
     // Sites that average moments also agree on how many updates these have.
     if (method == "fomoe-adamw") {
-      more.insert(more.end(), {"--set", "strategy.outer_optimizer=local_adamw", "--set", "strategy.expert_overlap=2"});
+      more.insert(more.end(),
+                  {"--set", "strategy.outer_optimizer=local_adamw", "--set", "strategy.expert_overlap=2"});
       return command(program, verb, "fomoe", std::move(more));
     }
     return with_settings(more,
