@@ -41,11 +41,14 @@ TITLES = {"chosen": "chosen cases",
           "blind-2": "latencies that differ (`blind-2`)",
           "blind-3": "latencies, queues and socket buffers that differ (`blind-3`)",
           "blind-4": "the same, with 1 to 8 connections (`blind-4`)",
+          "blind-5": "as `blind-4` (`blind-5`)",
+          "blind-5-computed": "as `blind-4`, with real steps (`blind-5`)",
           "system": "the system's socket buffers (`system`)"}
-UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4"]
+UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5"]
 # Further runs of the cases of a series.
 AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"]}
-COMPUTED = ["computed", "computed-quota"]
+COMPUTED = ["computed", "computed-quota", "blind-5-computed"]
+LATE_S = 4e-4  # mean delay of the emulator's packets above which this machine limited a run
 
 
 def fomoe(arguments, binary):
@@ -80,8 +83,26 @@ def series(folders):
     for run in sorted((HERE / "runs").glob("*.json")):
         members[next((name for suffix, name in SUFFIXES.items() if run.stem.endswith(suffix)), "chosen")].append(run)
     for name in folders:
-        members[name] = sorted((HERE / name).glob("*.json"))
+        for run in sorted((HERE / name).glob("*.json")):
+            paced = json.loads(run.read_text())["run"]["paced"]
+            members[name if paced else f"{name}-computed"].append(run)
     return members
+
+
+def is_late(run, conditions):
+    """Whether this machine was too busy to emulate the links of the run, so that the run says nothing about them."""
+    return float(conditions[run["run"]]["relay_mean_late_s"]) > LATE_S
+
+
+def by_lateness(answers, conditions):
+    """Errors of runs in which this machine delayed packets, and of all others."""
+    groups = {True: [], False: []}
+    for run in (run for runs in answers.values() for run in runs):
+        groups[is_late(run, conditions)].append(run["errors"]["wall_clock"])
+    late, others = groups[True], groups[False]
+    return (f"- Runs whose packets the emulator delayed by more than {1e3 * LATE_S:g} ms on average, because its processor was busy "
+            f"({len(late)}): {', '.join(percents(statistic(late)))} %, bias {100 * statistics.median(late):+.1f} %; all others "
+            f"({len(others)}): {', '.join(percents(statistic(others)))} %, bias {100 * statistics.median(others):+.1f} %.\n")
 
 
 def statistic(errors):
@@ -137,28 +158,28 @@ def waiting_error(run):
     return waited_s(run["predicted"]) / waited_s(run["measured"]) - 1
 
 
-def like(answers, latencies):
-    """The runs with equal or unequal latencies, by series, whose steps take a given time."""
-    return {name: runs for name, runs in answers.items()
+def like(answers, latencies, conditions):
+    """The runs with equal or unequal latencies, by series, whose steps take a given time, and which this machine did not limit."""
+    return {name: [run for run in runs if not is_late(run, conditions)] for name, runs in answers.items()
             if name not in COMPUTED and (name in UNEQUAL) == (latencies == "unequal")}
 
 
-def accuracy_csv(answers, without_terms):
+def accuracy_csv(answers, without_terms, conditions):
     """One row for each kind of network terms and latencies: errors in percent, of the wall clock and of all but computation."""
     rows = []
     for terms, of in (("none", without_terms), ("linux", answers)):
         for latencies in ("equal", "unequal"):
-            runs = [run for of_series in like(of, latencies).values() for run in of_series]
+            runs = [run for of_series in like(of, latencies, conditions).values() for run in of_series]
             rows.append([terms, latencies, len(runs), *percents(statistic([run["errors"]["wall_clock"] for run in runs])),
                          percents(statistic([waiting_error(run) for run in runs]))[1]])
     return csv_text(["terms", "latencies", "runs", "median", "p95", "worst", "waiting_p95"], rows)
 
 
-def coverage(answers):
+def coverage(answers, conditions):
     """How many runs of each series lie in the interval that the other series give, and how wide that is."""
     inside, widths = 0, []
     for latencies in ("equal", "unequal"):
-        of = like(answers, latencies)
+        of = like(answers, latencies, conditions)
         for left_out, runs in of.items():
             p95 = statistic([waiting_error(run) for name, others in of.items() if name != left_out for run in others])[1]
             for run in runs:
@@ -241,11 +262,12 @@ def figures(binary):
     text = load_line({run.stem for runs in members.values() for run in runs}) + "\n"
     text += table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += by_congestion_control(answers, conditions)
-    text += coverage(answers)
+    text += by_lateness(answers, conditions)
+    text += coverage(answers, conditions)
     for name, folders in AGAIN.items():
         text += f"- `{name}`: {repeated(answers[name], folders)}.\n"
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),
-                  "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms)}
+                  "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms, conditions)}
 
 
 def main():

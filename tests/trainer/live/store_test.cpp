@@ -26,13 +26,13 @@ class Stored {
   [[nodiscard]] std::vector<std::string> command(const std::string& program, const std::string& verb,
                                                  const std::string& method,
                                                  std::vector<std::string> more) const {
-    more.insert(more.begin(), {program, verb, at("S.toml")});
     // Sites that average moments also agree on how many updates these have.
     if (method == "fomoe-adamw") {
       more.insert(more.end(),
                   {"--set", "strategy.outer_optimizer=local_adamw", "--set", "strategy.expert_overlap=2"});
       return command(program, verb, "fomoe", std::move(more));
     }
+    more.insert(more.begin(), {program, verb, at("S.toml")});
     return with_settings(more,
                          {"strategy.method=" + method, "strategy.collective=store", "workload.tokens=65536",
                           "workload.global_batch_sequences=32", "strategy.local_steps=8"});

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -24,11 +25,14 @@ def check_against_scenario(plan: TrafficPlan, report: dict[str, Any]) -> None:
                          "`fomoe simulate --write-plan` writes for it")
 
 
-def _check_chunks(op: Op, left: set[tuple[str, tuple[int, ...]]]) -> None:
+_Chunk = tuple[int, str, tuple[int, ...]]  # node, content and groups
+
+
+def _check_chunks(op: Op, left: set[_Chunk]) -> None:
     """Chunks that an operation reads must have been left by a reduce-scatter of the same round. `left`: those that are there."""
     for exchange in op.exchanges:
-        for payload in exchange.payloads:
-            key = (payload.content, payload.groups)
+        for node, payload in itertools.product(exchange.nodes, exchange.payloads):
+            key = (node, payload.content, payload.groups)
             if (op.pattern == "all_gather" or payload.chunks > 1) and key not in left:
                 raise InputError(f'plan: operation "{op.name}": got chunks that no operation of the round has left; expected a reduce-scatter before it; for '
                                  'example strategy.method = "diloco"')
@@ -41,7 +45,7 @@ def _check_chunks(op: Op, left: set[tuple[str, tuple[int, ...]]]) -> None:
 def check_operations(plan: TrafficPlan) -> None:
     """Raises InputError if something in the plan is not executed."""
     for ops in plan.described():
-        left: set[tuple[str, tuple[int, ...]]] = set()
+        left: set[_Chunk] = set()
         for op in ops:
             if op.work in ("whole_step", "optimizer") and op.share != 1:
                 raise InputError(f'plan: operation "{op.name}": got {op.share:.3g} of a step; expected whole steps, since an optimiser of PyTorch updates all '
