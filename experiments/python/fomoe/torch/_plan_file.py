@@ -172,11 +172,18 @@ class TrafficPlan:
         if any(op.migrates for op in ops):
             return True
         averaged: set[int] = set()
+        in_regions = False  # averages among some nodes are those of regions, if dense parameters are averaged in them too
+        for op in ops:
+            for exchange in op.exchanges if op.pattern == "all_reduce" else ():
+                for payload in exchange.payloads:
+                    dense = any(not self.groups[group].of_experts() for group in payload.groups)
+                    in_regions |= dense and payload.chunks == 1 and len(exchange.nodes) < len(self.nodes)
         for op in ops:
             for exchange in op.exchanges:
                 for payload in exchange.payloads:
                     experts = {group for group in payload.groups if self.groups[group].of_experts()}
-                    if experts and len(exchange.nodes) < len(self.nodes) and payload.chunks == 1 and op.pattern == "all_reduce":
+                    among_some = payload.chunks == 1 and op.pattern == "all_reduce" and len(exchange.nodes) < len(self.nodes)
+                    if experts and among_some and not in_regions:
                         return True
                     averaged |= experts
         never = [number for number in self._expert_groups().values() if number not in averaged]
