@@ -95,8 +95,7 @@ void run_explore(const Arguments& arguments) {
       "explore",
       "SCENARIO.toml [options]",
       "Opens a page to plan with: sliders for bandwidth, latency, K, O_e, method, number format, step time, "
-      "sites, GPUs "
-      "and tokens. At "
+      "sites, GPUs and tokens. At "
       "each move the\npage shows the closed form at once and the simulation shortly after, with charts and "
       "up to four pinned settings.\nThe page copies the settings as TOML or as a command and saves a report. "
       "It is reachable only from this machine, at\nthe printed address. Changes of the scenario file are "

@@ -81,7 +81,7 @@ def computed_scenario(one, folder, binaries, profiles=None):
     (folder / "profile-0.json").rename(folder / "profile.json")
     if kept:
         profiles.mkdir(exist_ok=True)
-        write(kept, one_line((folder / "profile.json").read_text()))
+        write(kept, one_line((folder / "profile.json").read_text().replace(f"{folder}/", "")))
     return scenario
 
 
