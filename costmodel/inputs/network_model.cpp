@@ -130,11 +130,11 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
                      text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
                              " Gbit/s before they send each part")});
   if (network.tcp_window_bytes)
-    terms.push_back({"tcp_window", text_of("TCP windows limit the rate of a flow to ", network.streams, " × ",
-                                           *network.tcp_window_bytes, " B ÷ round trip")});
+    terms.push_back({"tcp_window", text_of("TCP windows limit each connection to ", *network.tcp_window_bytes,
+                                           " B ÷ round trip")});
   if (network.send_buffer_bytes)
-    terms.push_back({"send_buffer", text_of("send buffers limit the rate of a flow to ", network.streams,
-                                            " × 2/3 × ", *network.send_buffer_bytes, " B ÷ round trip")});
+    terms.push_back({"send_buffer", text_of("send buffers limit each connection to 2/3 × ",
+                                            *network.send_buffer_bytes, " B ÷ round trip")});
   if (network.receive_buffer_bytes)
     terms.push_back({"receive_buffer", text_of("receive buffers limit windows to half of ",
                                                *network.receive_buffer_bytes, " B")});
@@ -152,12 +152,12 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
                  network.idle_restart ? "; BBR keeps its rate during idle periods, so idle_restart is ignored"
                                       : "")});
   else if (network.loss_rate)
-    terms.push_back({"loss_rate", text_of("packet loss limits the rate of a flow to ", network.streams, " × ",
-                                          network.segment_bytes, " B ÷ round trip × ", loss_text(network))});
+    terms.push_back({"loss_rate", text_of("packet loss limits each connection to ", network.segment_bytes,
+                                          " B ÷ round trip × ", loss_text(network))});
   if (network.initial_window_bytes)
     terms.push_back(
         {"initial_window",
-         text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
+         text_of("slow start of each connection from ", *network.initial_window_bytes,
                  " B, doubled every round trip",
                  network.idle_restart ? "; the window halves for each retransmission time-out of idleness"
                                       : "")});

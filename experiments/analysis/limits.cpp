@@ -156,7 +156,8 @@ planner::Measure read_measure(const std::string& word, const costmodel::Scenario
 std::string amount_text(planner::Measure measure, double amount, const costmodel::Scenario& scenario) {
   if (std::isnan(amount)) return "";
   if (measure == planner::Measure::time) return human_time(amount);
-  if (measure == planner::Measure::energy) return fmt::format("{:.4g} kWh", amount);
+  if (measure == planner::Measure::energy)
+    return std::isinf(amount) ? "unlimited" : fmt::format("{:.4g} kWh", amount);
   return human_money(amount, scenario.prices ? scenario.prices->currency : "");
 }
 

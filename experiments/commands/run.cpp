@@ -25,7 +25,8 @@ void print_help() {
       "With --output run.json an answer is written to a file, and `fomoe report run.json --output "
       "report.html` "
       "makes a page from it.\n"
-      "The exit status is 0 for success, 2 for wrong input, 3 if nothing meets --within or --target, and 1 for\n"
+      "The exit status is 0 for success, 2 for wrong input, 3 if nothing meets --within or --target, and 1 "
+      "for\n"
       "any other failure.\n");
 }
 

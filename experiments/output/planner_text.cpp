@@ -221,7 +221,9 @@ class PlannerText {
       row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
     const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;
     row.insert(row.end(), {human_percent(finalist.compute_utilization),
-                           std::abs(off) < 5e-4 ? "same" : fmt::format("{:+.2g} %", off * 100),
+                           !std::isfinite(off)    ? ""
+                           : std::abs(off) < 5e-4 ? "same"
+                                                  : fmt::format("{:+.2g} %", off * 100),
                            "  " + details(plan_, finalist)});
     return row;
   }

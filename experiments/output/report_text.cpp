@@ -140,6 +140,9 @@ std::string cost_table(const costmodel::RunReport& report) {
                                               cost.currency))});
   }
   if (cost.energy_kwh) rows.push_back({"energy", fmt::format("{:.4g} kWh", *cost.energy_kwh), ""});
+  if (report.goodput && report.goodput->energy_p50_kwh)
+    rows.push_back(
+        {"energy with failures", fmt::format("{:.4g} kWh", *report.goodput->energy_p50_kwh), "median run"});
   return aligned(rows) + '\n';
 }
 

@@ -75,7 +75,7 @@ std::string answer(const Run& run) {
   const std::string money = commands::money_text(report);
   list.emplace_back(std::string("cost") + without, money.empty() ? "no prices given" : money);
   if (report.cost && report.cost->energy_kwh)
-    list.emplace_back("energy", fmt::format("{:.4g} kWh", *report.cost->energy_kwh));
+    list.emplace_back(std::string("energy") + without, fmt::format("{:.4g} kWh", *report.cost->energy_kwh));
   if (report.quality && report.quality->published) {
     list.emplace_back("loss against data-parallel training", commands::loss_text(report));
   } else if (report.quality) {
@@ -303,7 +303,8 @@ static std::string cost_range(const std::vector<Run>& runs, const Run& fastest) 
     return a.figures.cost && b.figures.cost && a.figures.cost->cost_total < b.figures.cost->cost_total;
   });
   if (!std::all_of(runs.begin(), runs.end(), priced) ||
-      least->figures.cost->currency != most->figures.cost->currency)
+      least->figures.cost->currency != most->figures.cost->currency ||
+      std::isinf(most->figures.cost->cost_total))
     return "";
   const double saved = 1 - least->figures.cost->cost_total / most->figures.cost->cost_total;
   return fmt::format(

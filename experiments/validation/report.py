@@ -41,8 +41,8 @@ TITLES = {"chosen": "chosen cases",
           "blind-2": "latencies that differ (`blind-2`)",
           "blind-3": "latencies, queues and socket buffers that differ (`blind-3`)",
           "blind-4": "the same, with 1 to 8 connections (`blind-4`)",
-          "blind-5": "as `blind-4` (`blind-5`)",
-          "blind-5-computed": "as `blind-4`, with real steps (`blind-5`)",
+          "blind-5": "the same as `blind-4` (`blind-5`)",
+          "blind-5-computed": "the same as `blind-4`, with real steps (`blind-5`)",
           "system": "the system's socket buffers (`system`)"}
 UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5"]
 # Further runs of the cases of a series.
@@ -89,16 +89,18 @@ def series(folders):
     return members
 
 
-def is_late(run, conditions):
-    """Whether this machine was too busy to emulate the links of the run, so that the run says nothing about them."""
-    return float(conditions[run["run"]]["relay_mean_late_s"]) > LATE_S
+def late_runs(members):
+    """The names of runs for which this machine was too busy to emulate the links, so that they say nothing about them. Repeated
+    runs have the names of the first ones, so that the rows of conditions.csv are found by the identity of the run."""
+    late = {row["id"] for row in csv.DictReader((HERE / "conditions.csv").open()) if float(row["relay_mean_late_s"]) > LATE_S}
+    return {path.stem for paths in members.values() for path in paths if json.loads(path.read_text())["run"]["id"] in late}
 
 
-def by_lateness(answers, conditions):
+def by_lateness(answers, late_names):
     """Errors of runs in which this machine delayed packets, and of all others."""
     groups = {True: [], False: []}
     for run in (run for runs in answers.values() for run in runs):
-        groups[is_late(run, conditions)].append(run["errors"]["wall_clock"])
+        groups[run["run"] in late_names].append(run["errors"]["wall_clock"])
     late, others = groups[True], groups[False]
     return (f"- Runs whose packets the emulator delayed by more than {1e3 * LATE_S:g} ms on average, because its processor was busy "
             f"({len(late)}): {', '.join(percents(statistic(late)))} %, bias {100 * statistics.median(late):+.1f} %; all others "
@@ -158,28 +160,28 @@ def waiting_error(run):
     return waited_s(run["predicted"]) / waited_s(run["measured"]) - 1
 
 
-def like(answers, latencies, conditions):
+def like(answers, latencies, late_names):
     """The runs with equal or unequal latencies, by series, whose steps take a given time, and which this machine did not limit."""
-    return {name: [run for run in runs if not is_late(run, conditions)] for name, runs in answers.items()
+    return {name: [run for run in runs if run["run"] not in late_names] for name, runs in answers.items()
             if name not in COMPUTED and (name in UNEQUAL) == (latencies == "unequal")}
 
 
-def accuracy_csv(answers, without_terms, conditions):
+def accuracy_csv(answers, without_terms, late_names):
     """One row for each kind of network terms and latencies: errors in percent, of the wall clock and of all but computation."""
     rows = []
     for terms, of in (("none", without_terms), ("linux", answers)):
         for latencies in ("equal", "unequal"):
-            runs = [run for of_series in like(of, latencies, conditions).values() for run in of_series]
+            runs = [run for of_series in like(of, latencies, late_names).values() for run in of_series]
             rows.append([terms, latencies, len(runs), *percents(statistic([run["errors"]["wall_clock"] for run in runs])),
                          percents(statistic([waiting_error(run) for run in runs]))[1]])
     return csv_text(["terms", "latencies", "runs", "median", "p95", "worst", "waiting_p95"], rows)
 
 
-def coverage(answers, conditions):
+def coverage(answers, late_names):
     """How many runs of each series lie in the interval that the other series give, and how wide that is."""
     inside, widths = 0, []
     for latencies in ("equal", "unequal"):
-        of = like(answers, latencies, conditions)
+        of = like(answers, latencies, late_names)
         for left_out, runs in of.items():
             p95 = statistic([waiting_error(run) for name, others in of.items() if name != left_out for run in others])[1]
             for run in runs:
@@ -188,7 +190,7 @@ def coverage(answers, conditions):
                 low, high = computes + waits / (1 + p95), computes + waits / (1 - p95)
                 inside += low <= run["measured"]["wall_clock_s"] <= high
                 widths.append((high - low) / run["measured"]["wall_clock_s"])
-    return (f"- Intervals by the errors of the other series contain {100 * inside / len(widths):.1f} % of {len(widths)} runs; "
+    return (f"- Without the runs whose packets were delayed: intervals by the errors of the other series contain {100 * inside / len(widths):.1f} % of {len(widths)} runs; "
             f"widths: {', '.join(percents(statistic(widths)))} % of the wall clock.\n")
 
 
@@ -257,17 +259,18 @@ def figures(binary):
     """The text between the marks of README.md, and the content of each file beside it."""
     conditions = {row["run"]: row for row in csv.DictReader((HERE / "conditions.csv").open())}
     members = series(["drawn", *UNEQUAL, "system"])
+    late_names = late_runs(members)
     answers = {name: validated(runs, conditions, binary) for name, runs in members.items()}
     without_terms = {name: validated(runs, None, binary) for name, runs in members.items()}
     text = load_line({run.stem for runs in members.values() for run in runs}) + "\n"
     text += table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += by_congestion_control(answers, conditions)
-    text += by_lateness(answers, conditions)
-    text += coverage(answers, conditions)
+    text += by_lateness(answers, late_names)
+    text += coverage(answers, late_names)
     for name, folders in AGAIN.items():
         text += f"- `{name}`: {repeated(answers[name], folders)}.\n"
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),
-                  "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms, conditions)}
+                  "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms, late_names)}
 
 
 def main():

@@ -164,6 +164,7 @@ class Ranks {
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends a stopped process too, which no other signal does
       if (::getppid() != parent) ::_exit(1);
+      ::signal(SIGTERM, SIG_DFL);  // of the parent, where it is counted
       errors_.join();
       ::setenv("RANK", std::to_string(rank).c_str(), 1);
       ::setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);

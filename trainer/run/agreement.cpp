@@ -90,6 +90,17 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
   digest.emplace_back(kWork, hash(work_text(plan) + partners_text(plan)));
   for (const auto& [name, value] : scenario::weight_settings(request.settings))
     digest.emplace_back(name, value);
+  // As before for sites that are alike, so that their checkpoints can be used.
+  const auto own = [&](const costmodel::SiteCompute& site) {
+    return site.gpus.micro_batch_sequences != request.settings.micro_batch_sequences;
+  };
+  const std::vector<costmodel::SiteCompute>& sites = request.scenario.site_compute;
+  if (std::any_of(sites.begin(), sites.end(), own)) {
+    std::string all;
+    for (const costmodel::SiteCompute& site : sites)
+      all += (all.empty() ? "" : ", ") + std::to_string(site.gpus.micro_batch_sequences);
+    digest.emplace_back("compute.micro_batch_sequences of each site", all);
+  }
   digest.emplace_back("trainer.dtype", c10::toString(options.dtype));
   digest.emplace_back(kTrainingData, data);
   digest.emplace_back(kValidationData, validation_corpus ? hash_of(*validation_corpus) : kEndOfData);
