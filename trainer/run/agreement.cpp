@@ -90,7 +90,7 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
   digest.emplace_back(kWork, hash(work_text(plan) + partners_text(plan)));
   for (const auto& [name, value] : scenario::weight_settings(request.settings))
     digest.emplace_back(name, value);
-  // As before for sites that are alike, so that their checkpoints can be used.
+  // Only where sites have other numbers than [compute], so that older checkpoints of all others can be used.
   const auto own = [&](const costmodel::SiteCompute& site) {
     return site.gpus.micro_batch_sequences != request.settings.micro_batch_sequences;
   };
