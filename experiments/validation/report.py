@@ -46,9 +46,9 @@ TITLES = {"chosen": "chosen cases",
           "system": "the system's socket buffers (`system`)"}
 UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5"]
 # Further runs of the cases of a series.
-AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"]}
+AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"], "blind-5": ["blind-5-again"]}
 COMPUTED = ["computed", "computed-quota", "blind-5-computed"]
-LATE_S = 4e-4  # mean delay of the emulator's packets above which this machine limited a run
+LATE_S = 4e-4  # mean delay of the emulator's packets above which runs are shown apart
 
 
 def fomoe(arguments, binary):
@@ -90,7 +90,7 @@ def series(folders):
 
 
 def late_runs(members):
-    """The names of runs for which this machine was too busy to emulate the links, so that they say nothing about them. Repeated
+    """The names of runs for which this machine was too busy to emulate the links in time. Repeated
     runs have the names of the first ones, so that the rows of conditions.csv are found by the identity of the run."""
     late = {row["id"] for row in csv.DictReader((HERE / "conditions.csv").open()) if float(row["relay_mean_late_s"]) > LATE_S}
     return {path.stem for paths in members.values() for path in paths if json.loads(path.read_text())["run"]["id"] in late}
@@ -102,8 +102,7 @@ def by_lateness(answers, late_names):
     for run in (run for runs in answers.values() for run in runs):
         groups[run["run"] in late_names].append(run["errors"]["wall_clock"])
     late, others = groups[True], groups[False]
-    return (f"- Runs whose packets the emulator delayed by more than {1e3 * LATE_S:g} ms on average, because its processor was busy "
-            f"({len(late)}): {', '.join(percents(statistic(late)))} %, bias {100 * statistics.median(late):+.1f} %; all others "
+    return (f"- Runs in which the emulator delayed packets by more than {1e3 * LATE_S:g} ms on average ({len(late)}): {', '.join(percents(statistic(late)))} %, bias {100 * statistics.median(late):+.1f} %; all others "
             f"({len(others)}): {', '.join(percents(statistic(others)))} %, bias {100 * statistics.median(others):+.1f} %.\n")
 
 
@@ -160,28 +159,28 @@ def waiting_error(run):
     return waited_s(run["predicted"]) / waited_s(run["measured"]) - 1
 
 
-def like(answers, latencies, late_names):
-    """The runs with equal or unequal latencies, by series, whose steps take a given time, and which this machine did not limit."""
-    return {name: [run for run in runs if run["run"] not in late_names] for name, runs in answers.items()
+def like(answers, latencies):
+    """The runs with equal or unequal latencies, by series, whose steps take a given time."""
+    return {name: runs for name, runs in answers.items()
             if name not in COMPUTED and (name in UNEQUAL) == (latencies == "unequal")}
 
 
-def accuracy_csv(answers, without_terms, late_names):
+def accuracy_csv(answers, without_terms):
     """One row for each kind of network terms and latencies: errors in percent, of the wall clock and of all but computation."""
     rows = []
     for terms, of in (("none", without_terms), ("linux", answers)):
         for latencies in ("equal", "unequal"):
-            runs = [run for of_series in like(of, latencies, late_names).values() for run in of_series]
+            runs = [run for of_series in like(of, latencies).values() for run in of_series]
             rows.append([terms, latencies, len(runs), *percents(statistic([run["errors"]["wall_clock"] for run in runs])),
                          percents(statistic([waiting_error(run) for run in runs]))[1]])
     return csv_text(["terms", "latencies", "runs", "median", "p95", "worst", "waiting_p95"], rows)
 
 
-def coverage(answers, late_names):
+def coverage(answers):
     """How many runs of each series lie in the interval that the other series give, and how wide that is."""
     inside, widths = 0, []
     for latencies in ("equal", "unequal"):
-        of = like(answers, latencies, late_names)
+        of = like(answers, latencies)
         for left_out, runs in of.items():
             p95 = statistic([waiting_error(run) for name, others in of.items() if name != left_out for run in others])[1]
             for run in runs:
@@ -190,7 +189,7 @@ def coverage(answers, late_names):
                 low, high = computes + waits / (1 + p95), computes + waits / (1 - p95)
                 inside += low <= run["measured"]["wall_clock_s"] <= high
                 widths.append((high - low) / run["measured"]["wall_clock_s"])
-    return (f"- Without the runs whose packets were delayed: intervals by the errors of the other series contain {100 * inside / len(widths):.1f} % of {len(widths)} runs; "
+    return (f"- Intervals by the errors of the other series contain {100 * inside / len(widths):.1f} % of {len(widths)} runs; "
             f"widths: {', '.join(percents(statistic(widths)))} % of the wall clock.\n")
 
 
@@ -235,7 +234,7 @@ def load_line(names):
     late = [float(row["relay_mean_late_s"]) * 1e6 for row in rows]
     return (f"{len(rows)} runs on 2 cores; load average before a run: {min(load):.1f} to {max(load):.1f}, median "
             f"{statistics.median(load):.1f}; mean delay of the relay: {statistics.median(late):.0f} µs (median over runs; "
-            f"largest {max(late):.0f} µs). `conditions.csv` has the conditions of each run.\n")
+            f"largest {max(late):.0f} µs).\n")
 
 
 def envelope(answers):
@@ -266,11 +265,12 @@ def figures(binary):
     text += table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += by_congestion_control(answers, conditions)
     text += by_lateness(answers, late_names)
-    text += coverage(answers, late_names)
+    text += coverage(answers)
     for name, folders in AGAIN.items():
-        text += f"- `{name}`: {repeated(answers[name], folders)}.\n"
+        first = answers[name] + answers.get(f"{name}-computed", [])
+        text += f"- `{name}`: {repeated(first, folders)}.\n"
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),
-                  "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms, late_names)}
+                  "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms)}
 
 
 def main():
