@@ -102,8 +102,10 @@ def by_lateness(answers, late_names):
     for run in (run for runs in answers.values() for run in runs):
         groups[run["run"] in late_names].append(run["errors"]["wall_clock"])
     late, others = groups[True], groups[False]
-    return (f"- Runs in which the emulator delayed packets by more than {1e3 * LATE_S:g} ms on average ({len(late)}): {', '.join(percents(statistic(late)))} %, bias {100 * statistics.median(late):+.1f} %; all others "
-            f"({len(others)}): {', '.join(percents(statistic(others)))} %, bias {100 * statistics.median(others):+.1f} %.\n")
+    def text(errors):
+        return f"({len(errors)}): {', '.join(percents(statistic(errors)))} %, bias {100 * statistics.median(errors):+.1f} %"
+
+    return f"- Runs in which the emulator delayed packets by more than {1e3 * LATE_S:g} ms on average {text(late)}; all others {text(others)}.\n"
 
 
 def statistic(errors):

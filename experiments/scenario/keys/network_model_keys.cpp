@@ -20,7 +20,7 @@ constexpr Key kNetworkModelKeys[] = {
      "that shrink when idle, socket buffers), or off",
      "\"ideal\"", hosts},
     {"bandwidth_efficiency", Kind::share, "",
-     "0.949 with host = \"linux\" and packets of 1500 bytes, 1 where rates are those of payload, else 1",
+     "0.949 with host = \"linux\", packets of 1500 bytes and rates that include headers, else 1",
      "share of every link rate that is available to payload", "0.956",
      member<&NetworkModel::bandwidth_efficiency>, links},
     {"background_share", Values(Kind::share, 0.99), "", "no other traffic",
@@ -39,8 +39,8 @@ constexpr Key kNetworkModelKeys[] = {
      "rate at which a site copies, encodes and adds payloads, before it sends each part", "\"10Gbps\"",
      member<&NetworkModel::payload_bytes_per_s>, links, "payload_bytes_per_s"},
     {"streams", Values(Kind::count, 65536), "1", "",
-     "TCP connections between two machines; a flow has as many times the gateways of its sites "
-     "(site.gateways)",
+     "TCP connections between two machines; a flow between sites with several gateways has as many for each "
+     "gateway",
      "16", member<&NetworkModel::streams>, links},
     {"tcp_window", Kind::size, "", "windows do not limit any flow",
      "largest window of one connection; limits each connection to window / round trip", "\"16MiB\"",

@@ -77,8 +77,8 @@ constexpr Key kStrategyKeys[] = {
      "4", member<&Strategy::overlap_steps>, counts},
     {"fragments", Values(Kind::count, kMaxLayers), "",
      "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, one layer "
-     "per unit for fsdp, for decoupled_diloco the largest number that divides local_steps and is at most "
-     "local_steps and the layers, otherwise 1",
+     "per unit for fsdp, for decoupled_diloco the largest divisor of local_steps that is at most the number "
+     "of layers, otherwise 1",
      "number of parts of the model that are synchronised in turn; their transfers overlap with local steps "
      "for streaming_diloco, decoupled_diloco and fomoe, and with the backward pass for ddp",
      "4", member<&Strategy::fragments>, counts},

@@ -28,7 +28,7 @@ json answered(const std::string& command) { return json::parse(said(command + " 
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A run of two hours whose links die after some minutes and stay dead, so that nearly no run ends.
+// A run of more than an hour whose links die after some minutes and stay dead, so that nearly no run ends.
 const std::string kNeverEnds =
     " --set workload.tokens=5e9 --set failures.link_mtbf=10min --set failures.links_stay_dead=true --set "
     "failures.checkpoint_cost=1s --set prices.gpu_hour=2USD --set energy.gpu_power=700W --set "
