@@ -95,7 +95,12 @@ std::string superseded_text(const StepProfile& profile) {
 }
 
 std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format) {
-  if (!profile.synchronisation || format.sparse()) return std::nullopt;
+  if (!profile.synchronisation) return std::nullopt;
+  if (format.sparse()) {
+    const std::optional<double> elements_per_s = profile.synchronisation->sparse_elements_per_s;
+    if (!elements_per_s) return std::nullopt;
+    return *elements_per_s * format.bytes_per_element();
+  }
   const ElementType dtype = format.type == ElementType::fp16 ? ElementType::bf16 : format.type;
   for (const auto& [measured, bytes_per_s] : profile.synchronisation->payload_rates) {
     if (measured == dtype) return bytes_per_s;

@@ -119,6 +119,9 @@ struct SynchronisationTimes {
     double bytes_per_s = 0;
   };
   std::vector<PayloadRate> payload_rates;
+  /// Top-k: elements to choose from, per second, of which 64 in 4096 are sent, each with its position, as
+  /// bf16. Empty: not measured.
+  std::optional<double> sparse_elements_per_s = std::nullopt;
   /// An outer step with Nesterov momentum.
   double outer_step_s_per_parameter = 0;
 };
@@ -143,7 +146,8 @@ struct StepProfile {
 };
 
 /// The measured rate of payloads in this format, in bytes per second. Empty if it was not measured. fp16
-/// takes as long as bf16.
+/// takes as long as bf16. Choosing values takes its time for each element, and not for each byte that is
+/// sent.
 std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format);
 
 /// A sentence that says by what the profile is superseded; empty if it is not.

@@ -81,8 +81,13 @@ costmodel::Superseded read_superseded(const std::string& path, const Json& json)
 
 costmodel::SynchronisationTimes read_synchronisation(const std::string& path, const Json& json) {
   const JsonObject reader(path, kProfile, "synchronisation", json,
-                          {"payload_bytes_per_s", "outer_step_s_per_parameter"});
+                          {"payload_bytes_per_s", "outer_step_s_per_parameter", "sparse_elements_per_s"});
   costmodel::SynchronisationTimes times;
+  if (reader.has("sparse_elements_per_s")) {
+    const double elements_per_s = reader.number("sparse_elements_per_s", "elements per second above 0");
+    if (elements_per_s == 0) reader.refuse("sparse_elements_per_s", "0", "elements per second above 0");
+    times.sparse_elements_per_s = elements_per_s;
+  }
   times.outer_step_s_per_parameter = reader.seconds("outer_step_s_per_parameter");
   const Json& rates = reader.at("payload_bytes_per_s", "an object");
   const JsonObject by_dtype(path, kProfile, "synchronisation.payload_bytes_per_s", rates,
@@ -100,7 +105,10 @@ costmodel::SynchronisationTimes read_synchronisation(const std::string& path, co
 Json synchronisation_json(const costmodel::SynchronisationTimes& times) {
   Json rates = Json::object();
   for (const auto& [dtype, bytes_per_s] : times.payload_rates) rates[to_string(dtype)] = bytes_per_s;
-  return {{"payload_bytes_per_s", rates}, {"outer_step_s_per_parameter", times.outer_step_s_per_parameter}};
+  Json json = {{"payload_bytes_per_s", rates},
+               {"outer_step_s_per_parameter", times.outer_step_s_per_parameter}};
+  if (times.sparse_elements_per_s) json["sparse_elements_per_s"] = *times.sparse_elements_per_s;
+  return json;
 }
 
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {

@@ -228,6 +228,7 @@ def main():
                         help="further runs of the same cases; --compare takes the median of the runs of a case")
     parser.add_argument("--clock", type=float, default=10, metavar="S", help="--draw runs of about this many seconds")
     parser.add_argument("--real", action="store_true", help="--draw a part of the cases with steps that are computed")
+    parser.add_argument("--carried", action="store_true", help="--draw only cases whose packets two cores carry")
     parser.add_argument("--seed", type=int, default=1, help="seed of --draw")
     parser.add_argument("--drawn", type=Path, metavar="FILE.csv", help="run these cases instead of the chosen ones")
     parser.add_argument("--slice", action="store_true", help="run four cases, in less than two minutes")
@@ -244,7 +245,7 @@ def main():
         table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
         table.writeheader()
         table.writerows(draw(arguments.draw, arguments.seed, arguments.bin / "fomoe", HERE / "base.toml",
-                             arguments.unequal, arguments.clock, arguments.real))
+                             arguments.unequal, arguments.clock, arguments.real, arguments.carried))
         return 0
     all_cases = read_drawn(arguments.drawn) if arguments.drawn else cases()
     chosen = [one for one in all_cases if fnmatch.fnmatch(one["name"], arguments.only)]

@@ -21,11 +21,13 @@ constexpr std::array<double, 8> kCycle = {1.25, 0.75, 1, 1, 1, 1, 1, 1};
 
 class Bbr : public CongestionWindow {
  public:
-  Bbr(double first_window_bytes, double round_trip_s, std::function<double()> draw, double segment_bytes)
+  Bbr(double first_window_bytes, double round_trip_s, double opened_s, std::function<double()> draw,
+      double segment_bytes)
       : CongestionWindow(first_window_bytes, segment_bytes),
         draw_(std::move(draw)),
         pace_(kHighGain * window_ / std::max(round_trip_s, 1e-3)),
-        least_s_(round_trip_s) {}
+        least_s_(round_trip_s),
+        least_at_s_(opened_s) {}
 
   void acknowledged(const Ack& ack) override {
     update_rate(ack);
@@ -38,7 +40,15 @@ class Bbr : public CongestionWindow {
     set_window(ack);
   }
 
-  void lost(double now_s) override { lost_s_ = now_s; }
+  void lost(const Ack& /*ack*/) override {
+    before_loss_ = window_;
+    if (mode_ == Mode::probe_round_trip) before_loss_ = std::max(before_loss_, window_before_);
+    conserves_ = begins_recovery_ = true;
+  }
+  void recovered() override {
+    window_ = std::max(window_, before_loss_);
+    conserves_ = false;
+  }
 
   void sends_again(double now_s, double /*idle_s*/, double /*timeout_s*/, bool sender_limited) override {
     if (!sender_limited) return;
@@ -67,6 +77,7 @@ class Bbr : public CongestionWindow {
   void update_rate(const Ack& ack) {
     new_round_ = ack.acknowledged_when_sent >= round_end_;
     if (new_round_) {
+      conserves_ = false;
       round_end_ = ack.acknowledged;
       ++rounds_;
     }
@@ -100,7 +111,7 @@ class Bbr : public CongestionWindow {
     const bool whole = ack.now_s - phase_s_ > least_s_;
     const double flight = ack.in_flight() + ack.bytes, gain = kCycle[phase_];
     bool next = whole;
-    if (gain > 1) next = whole && (lost_s_ > phase_s_ || flight >= window_of(gain));
+    if (gain > 1) next = whole && (ack.lost > 0 || flight >= window_of(gain));
     if (gain < 1) next = whole || flight <= window_of(1);
     if (next) {
       phase_ = (phase_ + 1) % kCycle.size();
@@ -172,7 +183,24 @@ class Bbr : public CongestionWindow {
     if (full_ || wanted > pace_) pace_ = std::max(wanted, 1.0);
   }
 
+  /// What is lost makes the window smaller. In the first round trip of a recovery, the sender sends what
+  /// arrives (bbr_set_cwnd_to_recover_or_restore()).
+  [[nodiscard]] bool conserve(const Ack& ack) {
+    window_ = std::max(window_ - ack.lost, segment_);
+    if (std::exchange(begins_recovery_, false)) {
+      conserves_ = true;
+      round_end_ = ack.acknowledged;
+      window_ = ack.in_flight() + ack.bytes;
+    }
+    if (conserves_) window_ = std::max({window_, ack.in_flight() + ack.bytes, segment_});
+    return conserves_;
+  }
+
   void set_window(const Ack& ack) {
+    if (conserve(ack)) {
+      if (mode_ == Mode::probe_round_trip) window_ = std::min(window_, kLeastWindow_segments * segment_);
+      return;
+    }
     constexpr double kMostExtra_s = 0.1;
     const double extra = full_ ? std::min(std::max(extra_[0], extra_[1]), kMostExtra_s * rate()) : 0;
     const double gain = mode_ == Mode::probe_rate         ? kWindowGain
@@ -199,8 +227,10 @@ class Bbr : public CongestionWindow {
   int not_grown_ = 0;
   bool full_ = false;  // startup has found the rate
   std::size_t phase_ = 0;
-  double phase_s_ = 0, lost_s_ = -1;
-  double least_s_, least_at_s_ = 0;  // shortest round trip, and when it was found
+  double phase_s_ = 0;
+  bool conserves_ = false, begins_recovery_ = false;
+  double before_loss_ = 0;       // the window before the recovery
+  double least_s_, least_at_s_;  // shortest round trip, and when it was found
   double probe_end_s_ = -1, window_before_ = 0;
   // A connection that begins to send has been idle: what it knows of its round trip is not too old.
   bool probe_round_ = false, idle_restart_ = true;
@@ -212,9 +242,9 @@ class Bbr : public CongestionWindow {
 
 }  // namespace
 
-std::unique_ptr<CongestionWindow> make_bbr(double first_window_bytes, double round_trip_s,
+std::unique_ptr<CongestionWindow> make_bbr(double first_window_bytes, double round_trip_s, double opened_s,
                                            std::function<double()> draw, double segment_bytes) {
-  return std::make_unique<Bbr>(first_window_bytes, round_trip_s, std::move(draw), segment_bytes);
+  return std::make_unique<Bbr>(first_window_bytes, round_trip_s, opened_s, std::move(draw), segment_bytes);
 }
 
 }  // namespace fomoe::sim

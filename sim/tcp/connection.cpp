@@ -109,8 +109,8 @@ std::int64_t Connection::ready_bytes(double now_s, double& not_before_s) {
   // Waits for the next acknowledgement if the burst could then be larger, and it is due soon: half of the
   // round trip has passed since the oldest burst in flight (tcp_tso_should_defer() in
   // net/ipv4/tcp_output.c).
-  if (room < burst && room < control_->window_bytes() / 3 && !in_flight_since_s_.empty() &&
-      now_s - in_flight_since_s_.front() >= smoothed_s_ / 2) {
+  if (room < burst && room < control_->window_bytes() / 3 && !recovery_.active() &&
+      !in_flight_since_s_.empty() && now_s - in_flight_since_s_.front() >= smoothed_s_ / 2) {
     if (window < burst) note_window(true);
     return 0;
   }
@@ -126,6 +126,7 @@ Burst Connection::send(double now_s, std::int64_t bytes) {
   burst.acknowledged = acknowledged_;
   burst.acknowledged_at_s = acknowledged_at_s_;
   burst.sender_limited = sender_limited_until_ > 0;
+  burst.repeats = recovery_.sends(static_cast<double>(bytes));
   unsent_ -= bytes;
   sent_ += static_cast<double>(bytes);
   last_sent_s_ = now_s;
@@ -168,21 +169,24 @@ void Connection::acknowledge(double now_s, const Burst& burst) {
   first_sent_s_ = std::max(first_sent_s_, burst.sent_s);
   if (sender_limited_until_ > 0 && acknowledged_ > sender_limited_until_) sender_limited_until_ = 0;
   const double accounted = acknowledged_ + lost_;
-  if (burst.lost > 0 && accounted > recovered_at_) {
-    control_->lost(now_s);
-    recovered_at_ = sent_;
-  }
   ack.acknowledged = acknowledged_;
   ack.accounted = accounted;
   ack.sent = sent_;
   ack.acknowledged_when_sent = burst.acknowledged;
   ack.interval_s = std::max(burst.sent_s - burst.first_sent_s, now_s - burst.acknowledged_at_s);
   ack.sender_limited = burst.sender_limited;
-  ack.in_recovery = accounted < recovered_at_;
+  ack.lost = static_cast<double>(burst.lost);
+  ack.repeats = burst.repeats;
   ack.window_limited = window_limited_;
   ack.largest_flight = largest_flight_;
   ack.smoothed_s = smoothed_s_;
   ack.least_s = least_s_;
+  if (recovery_.lost(ack.lost, burst.repeats, accounted, sent_)) control_->lost(ack);
+  if (recovery_.ends(accounted)) {
+    control_->recovered();
+    if (recovery_.next(accounted, sent_)) control_->lost(ack);
+  }
+  ack.in_recovery = recovery_.active();
   control_->acknowledged(ack);
   if (control_->ignores_rates()) sender_limited_until_ = std::max(1.0, acknowledged_ + in_flight());
   expand_buffer();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/tcp/congestion_window.hpp"
+#include "sim/tcp/recovery.hpp"
 
 namespace fomoe::sim {
 
@@ -27,6 +28,7 @@ class PartEvents {
 struct Burst {
   std::uint32_t connection = 0;
   bool acknowledgement = false, sender_limited = false;
+  bool repeats = false;    // lost bytes are among its bytes
   std::uint16_t hop = 0;   // links of its way that it has passed
   std::int64_t bytes = 0;  // that arrive
   std::int64_t lost = 0;   // that do not
@@ -92,7 +94,7 @@ class Connection {
   std::deque<double> in_flight_since_s_;  // when each burst in flight was sent
   double next_burst_s_ = 0;               // by the pace
   double sender_limited_until_ = 0;       // acknowledged bytes; 0: the sender has enough to send
-  double recovered_at_ = -1;              // bytes accounted for at which the last loss is over
+  Recovery recovery_;
   // The use of the window (tcp_cwnd_validate() in net/ipv4/tcp_output.c).
   bool window_limited_ = false;
   double largest_flight_ = 0, usage_end_ = 0;

@@ -17,7 +17,7 @@ class Cubic : public LossBased {
  public:
   using LossBased::LossBased;
 
-  void acknowledged(const Ack& ack) override {
+  void grow(const Ack& ack) override {
     if (in_slow_start() && !found_ &&
         hystart_.found(ack, window_, pace_bytes_per_s(std::max(ack.smoothed_s, 1e-6)), segment_)) {
       found_ = true;
@@ -31,10 +31,10 @@ class Cubic : public LossBased {
     }
   }
 
-  void lost(double /*now_s*/) override {
+  double reduced() override {
     last_most_ = window_ < last_most_ ? window_ * (1 + kBeta) / 2 : window_;  // fast convergence
-    window_ = threshold_ = std::max(window_ * kBeta, 2 * segment_);
     epoch_s_ = -1;
+    return window_ * kBeta;
   }
 
   void sends_again(double now_s, double idle_s, double timeout_s, bool sender_limited) override {

@@ -22,17 +22,50 @@ double LossBased::pace_bytes_per_s(double smoothed_s) const {
   return (window_ < threshold_ / 2 ? 2 : 1.2) * window_ / std::max(smoothed_s, 1e-6);
 }
 
+void LossBased::acknowledged(const Ack& ack) {
+  if (ack.in_recovery) {
+    repair(ack);
+  } else {
+    grow(ack);
+  }
+}
+
+void LossBased::lost(const Ack& ack) {
+  before_loss_ = window_;
+  threshold_ = std::max(reduced(), 2 * segment_);
+  sent_at_loss_ = ack.sent;
+  repaired_ = 0;
+}
+
+// Proportional rate reduction (RFC 9937; tcp_cwnd_reduction() in net/ipv4/tcp_input.c): the sender sends a
+// share of what arrives, until its flight has the size of the threshold. If more was lost than that, the
+// flight grows to the threshold as in slow start. What was sent before the loss and arrives does not prove
+// that the repaired part has; only acknowledgements of repeated segments make it grow. Every other segment is
+// acknowledged by itself.
+void LossBased::repair(const Ack& ack) {
+  repaired_ += ack.bytes;
+  const double out = ack.sent - sent_at_loss_, room = threshold_ - ack.in_flight();
+  double more = threshold_ * repaired_ / before_loss_ - out;
+  if (room >= 0) {
+    more = std::max(repaired_ - out, ack.bytes);
+    if (ack.repeats && ack.lost == 0) more += std::ceil(ack.bytes / (2 * segment_)) * segment_;
+    more = std::min(more, room);
+  }
+  const double least = out == 0 || ack.in_flight() == 0 ? segment_ : 0;
+  window_ = ack.in_flight() + std::max(more, least);
+}
+
 namespace {
 
 /// TCP Reno (RFC 5681): a segment more in each round trip, half the window after a loss.
 class Reno : public LossBased {
  public:
   using LossBased::LossBased;
-  void acknowledged(const Ack& ack) override {
+  void grow(const Ack& ack) override {
     if (!may_grow(ack)) return;
     window_ += in_slow_start() ? ack.bytes : segment_ * ack.bytes / window_;
   }
-  void lost(double /*now_s*/) override { window_ = threshold_ = std::max(window_ / 2, 2 * segment_); }
+  double reduced() override { return window_ / 2; }
 };
 
 }  // namespace
@@ -43,7 +76,8 @@ std::unique_ptr<CongestionWindow> make_reno(double first_window_bytes, bool idle
 }
 
 std::unique_ptr<CongestionWindow> make_congestion_window(const costmodel::NetworkModel& network,
-                                                         double round_trip_s, std::function<double()> draw) {
+                                                         double round_trip_s, double opened_s,
+                                                         std::function<double()> draw) {
   const double first = network.initial_window_bytes.value();
   switch (network.congestion_control) {
     case costmodel::CongestionControl::reno:
@@ -51,7 +85,7 @@ std::unique_ptr<CongestionWindow> make_congestion_window(const costmodel::Networ
     case costmodel::CongestionControl::cubic:
       return make_cubic(first, network.idle_restart, network.segment_bytes);
     case costmodel::CongestionControl::bbr:
-      return make_bbr(first, round_trip_s, std::move(draw), network.segment_bytes);
+      return make_bbr(first, round_trip_s, opened_s, std::move(draw), network.segment_bytes);
   }
   return nullptr;
 }

@@ -144,6 +144,17 @@ void TcpNetwork::change(double now_s) {
 
 double TcpNetwork::draw(Line& line) const { return costmodel::draw(seed_, stream_, line.id, line.draws++); }
 
+// When the trainer has opened a connection, before the run. It opens those of a pair one after another: the
+// processes of all sites find each other through a store at site 0, and each of Gloo's contexts takes about
+// ten round trips to it.
+double TcpNetwork::opened_s(int line, int lines) const {
+  constexpr double kOpening_roundTrips = 10;
+  double longest_s = 0;
+  for (int site = 1; site < static_cast<int>(sites_); ++site)
+    longest_s = std::max(longest_s, way(0, site).latency_s + way(site, 0).latency_s);
+  return -kOpening_roundTrips * longest_s * (lines - line);
+}
+
 std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   const std::uint64_t pair =
       static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
@@ -160,11 +171,14 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
     buffers = {std::numeric_limits<double>::infinity(), 2 * most * round_trip_s};
   if (network_.tcp_window_bytes) buffers.receive = std::min(buffers.receive, 2 * *network_.tcp_window_bytes);
   const std::uint32_t index = found->second;
+  const int connections = costmodel::connections_of(network_, platform_->path(a, b));
   const auto draw_next = [this, index] { return draw(*lines_[index]); };
-  lines_.push_back(std::make_unique<Line>(
-      Line{a, b, from, to, alike(costmodel::connections_of(network_, platform_->path(a, b)), number),
-           Connection(make_congestion_window(network_, round_trip_s, draw_next), buffers, round_trip_s),
-           (pair << 32U) + (openings_ << 17U) + static_cast<std::uint64_t>(number)}));
+  lines_.push_back(std::make_unique<Line>(Line{
+      a, b, from, to, alike(connections, number),
+      Connection(
+          make_congestion_window(network_, round_trip_s, opened_s(number, lines(connections)), draw_next),
+          buffers, round_trip_s),
+      (pair << 32U) + (openings_ << 17U) + static_cast<std::uint64_t>(number)}));
   Line& made = *lines_.back();
   if (network_.loss_rate)
     made.bytes_to_loss = -std::log1p(-draw(made)) * network_.segment_bytes / *network_.loss_rate;

@@ -93,6 +93,7 @@ class TcpNetwork {
   [[nodiscard]] const Way& way(int from, int to) const {
     return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
   }
+  [[nodiscard]] double opened_s(int line, int lines) const;
   std::uint32_t line(costmodel::NodeId from, costmodel::NodeId to, int number);
   double draw(Line& line) const;
   void stall(What what, std::uint32_t index, const Line& line);

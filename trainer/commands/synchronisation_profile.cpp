@@ -36,17 +36,25 @@ class TheSite : public Transport {
 /// The average of two sites' pseudo-gradients of what a site holds: dense parameters, and the first `held`
 /// experts.
 Transfer average(const costmodel::ModelShape& shape, const std::vector<costmodel::TensorGroup>& groups,
-                 int held, ElementType dtype) {
+                 int held, const costmodel::WireFormat& format) {
   std::vector<costmodel::GroupId> ids = {costmodel::kDenseGroup};
   for (int layer = 0; layer < static_cast<int>(shape.layers); ++layer) {
     for (int expert = 0; expert < held; ++expert)
       ids.push_back(costmodel::expert_group(shape, layer, expert));
   }
-  Exchange exchange{
-      {0, 1},
-      {costmodel::make_payload(groups, costmodel::Content::pseudo_gradient, costmodel::TrafficClass::dense,
-                               costmodel::plain_format(dtype), ids)}};
+  Exchange exchange{{0, 1},
+                    {costmodel::make_payload(groups, costmodel::Content::pseudo_gradient,
+                                             costmodel::TrafficClass::dense, format, ids)}};
+  // Sites add the sparse payloads of others themselves.
+  if (format.sparse())
+    return {costmodel::Pattern::all_to_all_broadcast, costmodel::Collective::direct, {std::move(exchange)}};
   return {costmodel::Pattern::all_reduce, costmodel::Collective::ring, {std::move(exchange)}};
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
 }
 
 class TimedSynchronisations {
@@ -87,7 +95,21 @@ class TimedSynchronisations {
     return {between_s - start_s, clock_s() - between_s};
   }
 
-  [[nodiscard]] Transfer transfer(ElementType dtype) const { return average(shape_, groups_, held_, dtype); }
+  /// The median time of a synchronisation's payloads in this format, and the mean of two sites that it is
+  /// for. Adds the times of outer steps, per parameter, to `outer_steps_s`.
+  std::pair<double, Exchange> payloads_s(const costmodel::WireFormat& format,
+                                         std::vector<double>& outer_steps_s) {
+    const Transfer transfer = average(shape_, groups_, held_, format);
+    const Exchange& exchange = transfer.exchanges.front();
+    std::vector<double> times_s;
+    for (int i = 0; i < kRepetitions; ++i) {
+      const auto [payload_s, outer_step_s] = once(transfer);
+      if (i == 0) continue;
+      times_s.push_back(payload_s);
+      outer_steps_s.push_back(outer_step_s / static_cast<double>(exchange.payloads.front().elements));
+    }
+    return {median(std::move(times_s)), exchange};
+  }
 
  private:
   [[nodiscard]] WorkerOptions worker_options(const ProfileOptions& options, bool lossy) const {
@@ -123,12 +145,6 @@ class TimedSynchronisations {
   double sum_ = 0;
 };
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 std::optional<costmodel::SynchronisationTimes> measure_synchronisation(const ProfileOptions& options,
@@ -145,20 +161,17 @@ std::optional<costmodel::SynchronisationTimes> measure_synchronisation(const Pro
       const auto dtypes = lossy ? std::array{ElementType::int8, ElementType::int4}
                                 : std::array{ElementType::fp32, ElementType::bf16};
       for (const ElementType dtype : dtypes) {
-        const Transfer transfer = synchronisations.transfer(dtype);
-        const Exchange& exchange = transfer.exchanges.front();
-        std::vector<double> payloads_s;
-        for (int i = 0; i < kRepetitions; ++i) {
-          const auto [payload_s, outer_step_s] = synchronisations.once(transfer);
-          if (i == 0) continue;
-          payloads_s.push_back(payload_s);
-          outer_steps_s.push_back(outer_step_s / static_cast<double>(exchange.payloads.front().elements));
-        }
-        measured.payload_rates.push_back(
-            {dtype, static_cast<double>(exchange.bytes()) / median(std::move(payloads_s))});
+        const auto [seconds, exchange] =
+            synchronisations.payloads_s(costmodel::plain_format(dtype), outer_steps_s);
+        measured.payload_rates.push_back({dtype, static_cast<double>(exchange.bytes()) / seconds});
         progress << "  payloads in " << to_string(dtype) << ": "
                  << measured.payload_rates.back().bytes_per_s / 1e9 << " GB/s\n";
       }
+      if (!lossy) continue;
+      const auto [seconds, exchange] = synchronisations.payloads_s(
+          costmodel::top_k_format(ElementType::bf16, 64.0 / 4096, 12), outer_steps_s);
+      measured.sparse_elements_per_s = static_cast<double>(exchange.payloads.front().elements) / seconds;
+      progress << "  choosing values: " << *measured.sparse_elements_per_s / 1e6 << " million elements/s\n";
     }
   } catch (const c10::OutOfMemoryError&) {
     progress << "  not measured: the state of a synchronisation does not fit into the GPU's memory\n";

@@ -62,7 +62,9 @@ Scenario drawn_scenario(Draws& draws) {
 
 }  // namespace
 
-TEST_CASE("twenty drawn scenarios: the default rounds give the wall clock of all rounds within 0.5 %") {
+TEST_CASE(
+    "twenty drawn scenarios: the default rounds give the wall clock of all rounds within 0.5 %, or 1 % with "
+    "windows") {
   Draws draws(20'261'122);
   int sampled = 0, wide = 0;
   for (int i = 0; i < 20; ++i) {
@@ -78,7 +80,9 @@ TEST_CASE("twenty drawn scenarios: the default rounds give the wall clock of all
     CAPTURE(some.notes.back());
     sampled += some.notes.back() == all.notes.back() ? 0 : 1;
     // A sample of rounds that vary much may be farther off, but then says so.
-    double allowed = 0.005;
+    // With windows, the connection that loses packets sets the pace for hundreds of rounds: means of 50 to
+    // 4,000 consecutive rounds differ by 1 %.
+    double allowed = scenario.network.initial_window_bytes ? 0.01 : 0.005;
     if (some.wall_clock_interval_s && varies)
       allowed = std::max(allowed, some.wall_clock_interval_s->high / some.wall_clock_s - 1);
     CHECK(std::abs(some.wall_clock_s / all.wall_clock_s - 1) < allowed);

@@ -118,6 +118,24 @@ TEST_CASE("BBR measures the round trip for 0.2 s in every 10 s, and knows the ra
   }
 }
 
+TEST_CASE("BBR over several connections: each measures the round trip at a time of its own") {
+  // The trainer opens each connection of a pair ten round trips after the one before, here 0.8 s. The parts
+  // of a message wait for the slowest connection, so that each of eight pauses holds up a round.
+  const auto slow_rounds = [](int streams) {
+    sim::Options options = linux_options(CongestionControl::bbr);
+    options.network.streams = streams;
+    const auto ends_s = sim::simulate(
+                            one_message(2e6), std::vector<std::int64_t>(60),
+                            platforms::uniform(2, 1e7, 1e7, 0.04), [](auto&&...) { return 0.0; }, options)
+                            .round_end_s;
+    int slow = 0;
+    for (std::size_t i = 5; i < ends_s.size(); ++i) slow += ends_s[i] - ends_s[i - 1] > 0.35 ? 1 : 0;
+    return slow;
+  };
+  CHECK(slow_rounds(1) <= 2);
+  CHECK(slow_rounds(8) >= 8);
+}
+
 TEST_CASE("in a router's queue, acknowledgements wait behind the data of the other direction") {
   // Both sites send 1 MB at once. In slow start each waits for acknowledgements, which the other's data
   // delay.

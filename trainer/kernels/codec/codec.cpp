@@ -1,5 +1,9 @@
 #include "trainer/kernels/codec/codec.hpp"
 
+#include <algorithm>
+#include <functional>
+#include <vector>
+
 #include "trainer/kernels/codec/codec_kernels.hpp"
 #include "trainer/kernels/on_device.hpp"
 
@@ -34,6 +38,20 @@ TopK top_k(std::int64_t n, double share, int index_bits) {
   TORCH_CHECK(n <= kMostValues && index_bits >= 0,
               "top-k supports at most 2^32 values and no negative number of index bits");
   return {n, index_bits >= 32 ? kMostValues : std::int64_t{1} << index_bits, share};
+}
+
+/// What top_k_of_group() does, on a CPU: partial sorting finds the threshold faster than counting for each
+/// bit. `magnitudes` is memory that the calls share.
+void select(const TopK& top, const float* x, std::int64_t index, std::vector<std::uint32_t>& magnitudes,
+            float* values, std::uint32_t* positions) {
+  const TopKGroup group(top, index);
+  if (group.count == 0) return;
+  const float* in = x + group.begin;
+  magnitudes.resize(static_cast<std::size_t>(group.size));
+  std::transform(in, in + group.size, magnitudes.begin(), magnitude);
+  const auto last_kept = magnitudes.begin() + group.count - 1;
+  std::nth_element(magnitudes.begin(), last_kept, magnitudes.end(), std::greater<>());
+  write_kept(Alone{}, group, in, *last_kept, values, positions);
 }
 
 }  // namespace
@@ -81,10 +99,11 @@ KeptValues largest_of_groups(const at::Tensor& x, double share, int index_bits) 
   const auto* in = x.const_data_ptr<float>();
   auto* values = kept.values.mutable_data_ptr<float>();
   auto* positions = reinterpret_cast<std::uint32_t*>(kept.positions.mutable_data_ptr<std::int32_t>());
+  std::vector<std::uint32_t> magnitudes;
   run(
       x, top.groups(),
       [&](auto stream) { return launch_top_k(top, top.groups(), in, values, positions, stream); },
-      [&](std::int64_t i) { top_k_of_group(Alone{}, top, in, i, values, positions); });
+      [&](std::int64_t i) { select(top, in, i, magnitudes, values, positions); });
   return kept;
 }
 

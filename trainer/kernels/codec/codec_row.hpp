@@ -112,30 +112,48 @@ FOMOE_DEVICE inline std::uint32_t magnitude(float x) {
   return bits & 0x7fffffffu;
 }
 
-/// Writes the kept values of a group in the order of their positions; positions count from the group's first
-/// value.
-template <class Team>
-FOMOE_DEVICE void top_k_of_group(const Team& team, const TopK& a, const float* x, std::int64_t group,
-                                 float* values, std::uint32_t* positions) {
-  const std::int64_t begin = group * a.group, size = begin + a.group < a.n ? a.group : a.n - begin;
-  const std::int64_t first = a.kept_before(begin), count = a.kept_before(begin + size) - first;
-  if (count == 0) return;
-  const float* in = x + begin;
-  const auto number_from = [&](std::uint32_t least) {
-    std::int64_t found = 0;
-    for (std::int64_t i = team.rank(); i < size; i += team.size()) found += magnitude(in[i]) >= least ? 1 : 0;
-    return team.sum(found);
-  };
+/// A group: where its values begin, how many there are, and how many are kept, in all groups before it and in
+/// itself.
+struct TopKGroup {
+  std::int64_t begin, size, kept_before, count;
 
-  // Find the largest threshold that at least `count` magnitudes reach, bit by bit from the highest bit.
+  FOMOE_DEVICE TopKGroup(const TopK& a, std::int64_t group)
+      : begin(group * a.group),
+        size(begin + a.group < a.n ? a.group : a.n - begin),
+        kept_before(a.kept_before(begin)),
+        count(a.kept_before(begin + size) - kept_before) {}
+};
+
+/// How many magnitudes of `size` values are at least `least`.
+template <class Team>
+FOMOE_DEVICE std::int64_t number_from(const Team& team, const float* in, std::int64_t size,
+                                      std::uint32_t least) {
+  std::int64_t found = 0;
+  for (std::int64_t i = team.rank(); i < size; i += team.size()) found += magnitude(in[i]) >= least ? 1 : 0;
+  return team.sum(found);
+}
+
+/// A threshold that at least `count` > 0 magnitudes of `size` values reach, and that fewer exceed. It is
+/// found bit by bit, from the highest one.
+template <class Team>
+FOMOE_DEVICE std::uint32_t kept_threshold(const Team& team, const float* in, std::int64_t size,
+                                          std::int64_t count) {
   std::uint32_t threshold = 0;
   for (std::uint32_t bit = 1u << 30; bit != 0; bit /= 2) {
-    const std::int64_t found = number_from(threshold | bit);
+    const std::int64_t found = number_from(team, in, size, threshold | bit);
     if (found >= count) threshold |= bit;
     if (found == count) break;  // exactly the wanted values reach it
   }
-  const std::int64_t equal_kept = count - number_from(threshold + 1);
+  return threshold;
+}
 
+/// Writes the kept values of a group in the order of their positions; positions count from the group's first
+/// value. `threshold` is that of kept_threshold().
+template <class Team>
+FOMOE_DEVICE void write_kept(const Team& team, const TopKGroup& group, const float* in,
+                             std::uint32_t threshold, float* values, std::uint32_t* positions) {
+  const std::int64_t size = group.size, first = group.kept_before;
+  const std::int64_t equal_kept = group.count - number_from(team, in, size, threshold + 1);
   std::int64_t above = 0, equal = 0;  // counts before the values that the members look at in this pass
   for (std::int64_t base = 0; base < size; base += team.size()) {
     const std::int64_t i = base + team.rank();
@@ -154,6 +172,15 @@ FOMOE_DEVICE void top_k_of_group(const Team& team, const TopK& a, const float* x
     above += before.all & 0xffffffff;
     equal += before.all >> 32;
   }
+}
+
+template <class Team>
+FOMOE_DEVICE void top_k_of_group(const Team& team, const TopK& a, const float* x, std::int64_t index,
+                                 float* values, std::uint32_t* positions) {
+  const TopKGroup group(a, index);
+  if (group.count == 0) return;
+  const float* in = x + group.begin;
+  write_kept(team, group, in, kept_threshold(team, in, group.size, group.count), values, positions);
 }
 
 /// One byte of a sequence of numbers of `bits` bits each, the first number in the lowest bits.
