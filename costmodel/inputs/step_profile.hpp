@@ -119,11 +119,11 @@ struct SynchronisationTimes {
     double bytes_per_s = 0;
   };
   std::vector<PayloadRate> payload_rates;
+  /// An outer step with Nesterov momentum.
+  double outer_step_s_per_parameter = 0;
   /// Top-k: elements to choose from, per second, of which 64 in 4096 are sent, each with its position, as
   /// bf16. Empty: not measured.
   std::optional<double> sparse_elements_per_s = std::nullopt;
-  /// An outer step with Nesterov momentum.
-  double outer_step_s_per_parameter = 0;
 };
 
 struct StepProfile {

@@ -111,6 +111,23 @@ TEST_CASE("relay: the queue drops what does not fit, and counts it") {
   CHECK(drain(again, 100).size() == 14);
 }
 
+TEST_CASE("relay: of a run that does not fit, the queue keeps the segments that do, as of single packets") {
+  const Layout layout = lay_out(uniform(2, 1e6, 1e6, 0.010), {1500, 10.5e3});
+  RelayCore whole(layout), cut(layout);
+  for (int run = 0; run < 4; ++run) {
+    whole.receive(0, packet(0, 1, 7000, 1000));
+    for (int i = 0; i < 7; ++i) cut.receive(0, packet(0, 1, 1000));
+  }
+  CHECK(whole.counts()[0].bytes == 10e3);
+  CHECK(whole.counts()[0].drops == 18);
+  CHECK(whole.counts()[0].bytes == cut.counts()[0].bytes);
+  CHECK(whole.counts()[0].drops == cut.counts()[0].drops);
+  const auto runs = drain(whole, 100), packets = drain(cut, 100);
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[1].packet.wire_bytes == 3000);
+  CHECK(runs[1].at_s == doctest::Approx(packets.back().at_s).epsilon(1e-12));
+}
+
 TEST_CASE("relay: two senders share a downlink, each with its own uplink") {
   RelayCore core(lay_out(uniform(3, 1e6, 1e6, 0.010), {1500, 1e6}));
   for (int i = 0; i < 100; ++i) {
@@ -160,4 +177,48 @@ TEST_CASE("frame: destination and wire bytes, of a packet and of a run of segmen
   put(10, 0x60);  // IPv6
   CHECK_FALSE(parse_frame(bytes));
   CHECK_FALSE(parse_frame(std::span(bytes).first(29)));
+}
+
+TEST_CASE("frame: a shortened run has the right lengths and checksums, and not the flags of its end") {
+  std::vector<std::byte> bytes(10 + 20 + 32 + 3000);
+  const auto put = [&](std::size_t at, int value) { bytes[at] = static_cast<std::byte>(value); };
+  const auto word = [&](std::size_t at) {
+    return std::to_integer<unsigned>(bytes[at]) << 8 | std::to_integer<unsigned>(bytes[at + 1]);
+  };
+  const auto folded = [](unsigned sum) {
+    while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+  };
+  // Addresses, protocol and length of TCP, as the sender's kernel leaves them in the checksum's place.
+  const auto pseudo_header = [&](unsigned tcp_bytes) {
+    return folded(word(22) + word(24) + word(26) + word(28) + 6 + tcp_bytes);
+  };
+  put(1, 1);
+  const std::uint16_t piece = 1448;
+  std::memcpy(&bytes[4], &piece, sizeof piece);
+  put(10, 0x45), put(12, 3052 >> 8), put(13, 3052 & 0xff), put(19, 6);
+  put(22, 10), put(23, 83), put(25, 1), put(26, 10), put(27, 83), put(29, 2);
+  put(30 + 12, 8 << 4), put(30 + 13, 0x19);  // ACK, PSH, FIN
+  const unsigned sum = pseudo_header(3032);
+  put(46, static_cast<int>(sum >> 8)), put(47, static_cast<int>(sum & 0xff));
+
+  std::vector<std::byte> same = bytes;
+  keep_segments(same, 3);
+  CHECK(same == bytes);
+  for (const std::size_t kept : {2, 1}) {
+    CAPTURE(kept);
+    keep_segments(bytes, kept);
+    REQUIRE(bytes.size() == 10 + 52 + kept * 1448);
+    CHECK(word(12) == 52 + kept * 1448);
+    unsigned of_ip = 0;
+    for (std::size_t i = 10; i < 30; i += 2) of_ip += word(i);
+    CHECK(folded(of_ip) == 0xffff);  // RFC 1071
+    CHECK(word(46) == pseudo_header(static_cast<unsigned>(32 + kept * 1448)));
+    CHECK(std::to_integer<int>(bytes[43]) == 0x10);
+    const auto frame = parse_frame(bytes);
+    REQUIRE(frame);
+    CHECK(frame->wire_bytes == static_cast<double>(kept * 1500));
+    CHECK(frame->segment_bytes == 1500);
+  }
+  CHECK(std::to_integer<int>(bytes[1]) == 0);  // one segment is no run
 }

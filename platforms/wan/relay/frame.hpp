@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace fomoe::platforms::wan {
 
@@ -19,5 +20,9 @@ inline constexpr std::size_t kVirtioHeader_bytes = 10;
 
 /// Parses one read from the TUN device. Returns nullopt if the packet is not IPv4, or is truncated.
 std::optional<Frame> parse_frame(std::span<const std::byte> bytes);
+
+/// Keeps the first `count` segments of a run, at least one. Flags of the last segment (FIN, PSH) go with it.
+/// `bytes` is what parse_frame() takes; a packet that is no run, or has no more segments, stays as it is.
+void keep_segments(std::vector<std::byte>& bytes, std::size_t count);
 
 }  // namespace fomoe::platforms::wan

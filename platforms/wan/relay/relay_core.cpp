@@ -1,8 +1,11 @@
 #include "platforms/wan/relay/relay_core.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
+
+#include "platforms/wan/relay/frame.hpp"
 
 namespace fomoe::platforms::wan {
 
@@ -14,7 +17,7 @@ RelayCore::RelayCore(Layout layout)
 void RelayCore::receive(double now_s, Packet packet) { serve({now_s, 0, now_s, 0, std::move(packet)}); }
 
 void RelayCore::serve(Flight flight) {
-  const Packet& packet = flight.packet;
+  Packet& packet = flight.packet;
   const Route& route = layout_.route(packet.from, packet.to);
   const auto index = static_cast<std::size_t>(route.links[flight.stage]);
   const Link& link = layout_.links[index];
@@ -22,8 +25,13 @@ void RelayCore::serve(Flight flight) {
   if (free_s > flight.at_s) {
     const double waiting_bytes = (free_s - flight.at_s) * link.bytes_per_s;
     if (waiting_bytes + packet.wire_bytes > link.queue_bytes) {
-      ++counts_[index].drops;
-      return;
+      const auto segments = std::ceil(packet.wire_bytes / packet.segment_bytes);
+      const double kept = std::clamp(std::floor((link.queue_bytes - waiting_bytes) / packet.segment_bytes),
+                                     0.0, segments - 1);
+      counts_[index].drops += static_cast<std::uint64_t>(segments - kept);
+      if (kept == 0) return;
+      packet.wire_bytes = kept * packet.segment_bytes;
+      if (!packet.content.empty()) keep_segments(packet.content, static_cast<std::size_t>(kept));
     }
   }
   const double start_s = std::max(flight.at_s, free_s);

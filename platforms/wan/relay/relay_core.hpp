@@ -19,15 +19,16 @@ struct Packet {
 };
 
 struct LinkCount {
-  double bytes = 0;  // bytes sent
-  std::uint64_t drops = 0;
+  double bytes = 0;         // bytes sent
+  std::uint64_t drops = 0;  // segments that found no room
 };
 
 /// Each link sends packets in order of arrival at exactly its rate:
 ///   start = max(arrival, end of the previous packet), end = start + bytes / rate.
 /// A link keeps no credit from idle times, so no burst ever exceeds its rate. A run of segments passes on
 /// segment by segment: the next link starts when the first segment has arrived, and ends after the last one
-/// has arrived.
+/// has arrived. Of a run that finds too little room in a queue, the first segments that fit are kept, as a
+/// real queue would keep them.
 class RelayCore {
  public:
   explicit RelayCore(Layout layout);

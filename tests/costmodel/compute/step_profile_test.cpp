@@ -201,4 +201,8 @@ TEST_CASE("the rate of payloads is that of their format; fp16 takes as long as b
   CHECK(payload_bytes_per_s(profile, plain_format(ElementType::int8)) == 5e8);
   CHECK(!payload_bytes_per_s(profile, plain_format(ElementType::fp8)));
   CHECK(!payload_bytes_per_s(profile, top_k_format(ElementType::bf16, 0.01, 12)));
+  // Choosing takes 20 ns for each element; of 100 elements, one is sent as 16 + 12 bits.
+  profile.synchronisation->sparse_elements_per_s = 5e7;
+  CHECK(payload_bytes_per_s(profile, top_k_format(ElementType::bf16, 0.01, 12)) ==
+        doctest::Approx(5e7 / 100 * 28 / 8));
 }

@@ -129,9 +129,17 @@ TEST_CASE("what a profile measured of synchronisation is used, unless the scenar
   CHECK(rate("") == 2e9);
   CHECK(rate("--set network_model.payload_rate=8Gbps") == 1e9);
   CHECK(rate("--set strategy.payload_dtype=int8") == 0);  // not measured
+  const std::string sparse = "--set strategy.method=sparse_loco --set strategy.payload_dtype=bf16 ";
+  CHECK(rate(sparse) == 0);
   CHECK(scenario::read_step_profile(scenarios.folder / "p.json")
             .synchronisation->payload_rates.front()
             .bytes_per_s == 2e9);
+  profile.synchronisation->sparse_elements_per_s = 1e9;
+  const Scenarios choosing(profile);
+  const Ran ran = choosing.run("simulate", common + sparse);
+  // One element in 64, as 16 + 12 bits.
+  CHECK(json::parse(ran.out)["scenario"]["network_model"]["payload_bytes_per_s"].get<double>() ==
+        doctest::Approx(1e9 / 64 * 28 / 8));
   profile.synchronisation->payload_rates.front().bytes_per_s = 0;
   const Scenarios wrong(profile);
   const Ran refused = wrong.run("simulate", common);
