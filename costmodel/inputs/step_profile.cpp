@@ -94,12 +94,14 @@ std::string superseded_text(const StepProfile& profile) {
          (difference.empty() ? "" : "; " + difference);
 }
 
-std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format) {
+std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format, int others) {
   if (!profile.synchronisation) return std::nullopt;
   if (format.sparse()) {
-    const std::optional<double> elements_per_s = profile.synchronisation->sparse_elements_per_s;
-    if (!elements_per_s) return std::nullopt;
-    return *elements_per_s * format.bytes_per_element();
+    const auto& sparse = profile.synchronisation->sparse;
+    if (!sparse) return std::nullopt;
+    const double per_element_s =
+        sparse->choose_s_per_element / std::max(1, others) + sparse->add_s_per_element;
+    return format.bytes_per_element() / per_element_s;
   }
   const ElementType dtype = format.type == ElementType::fp16 ? ElementType::bf16 : format.type;
   for (const auto& [measured, bytes_per_s] : profile.synchronisation->payload_rates) {

@@ -121,9 +121,13 @@ struct SynchronisationTimes {
   std::vector<PayloadRate> payload_rates;
   /// An outer step with Nesterov momentum.
   double outer_step_s_per_parameter = 0;
-  /// Top-k: elements to choose from, per second, of which 64 in 4096 are sent, each with its position, as
-  /// bf16. Empty: not measured.
-  std::optional<double> sparse_elements_per_s = std::nullopt;
+  /// Top-k, where 64 in 4096 elements are sent, each with its position, as bf16: the time for choosing them
+  /// and encoding them once, and for decoding and adding the payload of another site, per element of which
+  /// they were chosen.
+  struct Sparse {
+    double choose_s_per_element = 0, add_s_per_element = 0;
+  };
+  std::optional<Sparse> sparse = std::nullopt;  // empty: not measured
 };
 
 struct StepProfile {
@@ -146,9 +150,8 @@ struct StepProfile {
 };
 
 /// The measured rate of payloads in this format, in bytes per second. Empty if it was not measured. fp16
-/// takes as long as bf16. Choosing values takes its time for each element, and not for each byte that is
-/// sent.
-std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format);
+/// takes as long as bf16. The values of a sparse payload are chosen once for all `others` that get it.
+std::optional<double> payload_bytes_per_s(const StepProfile& profile, const WireFormat& format, int others);
 
 /// A sentence that says by what the profile is superseded; empty if it is not.
 std::string superseded_text(const StepProfile& profile);

@@ -81,12 +81,17 @@ costmodel::Superseded read_superseded(const std::string& path, const Json& json)
 
 costmodel::SynchronisationTimes read_synchronisation(const std::string& path, const Json& json) {
   const JsonObject reader(path, kProfile, "synchronisation", json,
-                          {"payload_bytes_per_s", "outer_step_s_per_parameter", "sparse_elements_per_s"});
+                          {"payload_bytes_per_s", "outer_step_s_per_parameter", "sparse"});
   costmodel::SynchronisationTimes times;
-  if (reader.has("sparse_elements_per_s")) {
-    const double elements_per_s = reader.number("sparse_elements_per_s", "elements per second above 0");
-    if (elements_per_s == 0) reader.refuse("sparse_elements_per_s", "0", "elements per second above 0");
-    times.sparse_elements_per_s = elements_per_s;
+  if (reader.has("sparse")) {
+    const JsonObject sparse(path, kProfile, "synchronisation.sparse", reader.at("sparse", "an object"),
+                            {"choose_s_per_element", "add_s_per_element"});
+    const auto seconds = [&](const char* key) {
+      const double value = sparse.number(key, "seconds above 0");
+      if (value == 0) sparse.refuse(key, "0", "seconds above 0");
+      return value;
+    };
+    times.sparse = {seconds("choose_s_per_element"), seconds("add_s_per_element")};
   }
   times.outer_step_s_per_parameter = reader.seconds("outer_step_s_per_parameter");
   const Json& rates = reader.at("payload_bytes_per_s", "an object");
@@ -107,7 +112,9 @@ Json synchronisation_json(const costmodel::SynchronisationTimes& times) {
   for (const auto& [dtype, bytes_per_s] : times.payload_rates) rates[to_string(dtype)] = bytes_per_s;
   Json json = {{"payload_bytes_per_s", rates},
                {"outer_step_s_per_parameter", times.outer_step_s_per_parameter}};
-  if (times.sparse_elements_per_s) json["sparse_elements_per_s"] = *times.sparse_elements_per_s;
+  if (times.sparse)
+    json["sparse"] = {{"choose_s_per_element", times.sparse->choose_s_per_element},
+                      {"add_s_per_element", times.sparse->add_s_per_element}};
   return json;
 }
 

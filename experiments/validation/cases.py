@@ -203,10 +203,6 @@ def with_platform(one, folder):
         s for s in one["settings"] if not s.startswith("platform.")]
 
 
-# `fomoe-train profile` of d_model 384: 55.4 million elements/s on a core of its own. sparse_loco sends one in 64, as 44 bits.
-SPARSE_MBPS = 55.4 / 64 * 44
-
-
 def carried(settings):
     """Whether two cores carry the case's packets without being the limit. The sum of all uplinks may be 500 Mb/s, where
     each site sends on many connections: their bursts are of few segments, and the emulator works for each burst. With one
@@ -225,8 +221,7 @@ def draw(count, seed, fomoe, scenario, unequal=False, clock_s=10, real=False, al
     control; a third has paths with rates of their own, a third a link that many paths share, and a third one queue
     behind each site, of 1 or 8 times bandwidth x round trip. One half has the system's socket buffers. With `real`, a
     third of the cases with 2 or 4 sites compute their steps; each of 4 sites then has 0.4 cores. With `all_carried`, cases
-    that carried() rejects are drawn again, and those with sparse payloads have the rate at which this machine chooses
-    values (SPARSE_MBPS)."""
+    that carried() rejects are drawn again."""
     chance = random.Random(seed)
 
     def between(low, high):  # uniform in the logarithm
@@ -269,8 +264,6 @@ def draw(count, seed, fomoe, scenario, unequal=False, clock_s=10, real=False, al
                 row |= {"uplink": "router", "queue": chance.choice(["1x", "8x"])}
         if all_carried and not carried(settings):
             continue
-        if all_carried and method == "sparse_loco":
-            settings.append(f"network_model.payload_rate={round(SPARSE_MBPS * min(1, 2 / sites), 1)}Mbps")
         if real:
             computed = sites in (2, 4) and chance.random() < 0.33
             row |= {"steps": "computed" if computed else "paced", "quota": "0.4" if computed and sites == 4 else ""}

@@ -43,11 +43,13 @@ TITLES = {"chosen": "chosen cases",
           "blind-4": "the same, with 1 to 8 connections (`blind-4`)",
           "blind-5": "the same as `blind-4` (`blind-5`)",
           "blind-5-computed": "the same as `blind-4`, with real steps (`blind-5`)",
+          "blind-6": "the same, as many packets as two cores carry (`blind-6`)",
+          "blind-6-computed": "the same, with real steps (`blind-6`)",
           "system": "the system's socket buffers (`system`)"}
-UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5"]
+UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5", "blind-6"]
 # Further runs of the cases of a series.
 AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"], "blind-5": ["blind-5-again"]}
-COMPUTED = ["computed", "computed-quota", "blind-5-computed"]
+COMPUTED = ["computed", "computed-quota", "blind-5-computed", "blind-6-computed"]
 LATE_S = 4e-4  # mean delay of the emulator's packets above which runs are shown apart
 
 

@@ -21,10 +21,33 @@ double memory_of_segment(double segment_bytes) {
 
 double Connection::memory_per_byte() const { return costmodel::memory_per_byte(burst_bytes()); }
 
-double Connection::timeout_s() const { return smoothed_s_ + costmodel::kLeastTimeout_s; }
+double Connection::timeout_s() const { return smoothed_s_ + variation_s_; }
+
+// tcp_rtt_estimator() in net/ipv4/tcp_input.c: Jacobson's estimator, whose variation (four mean deviations)
+// falls by a quarter of what is too much in each round trip, to 0.2 s at least. It begins with two round
+// trips, so that time-outs are three round trips long at first.
+void Connection::update_round_trip(double sample_s) {
+  const double error_s = sample_s - smoothed_s_;
+  smoothed_s_ += error_s / 8;  // RFC 6298
+  double more_s = std::abs(error_s) - deviation_s_ / 4;
+  if (error_s < 0 && more_s > 0) more_s /= 8;
+  deviation_s_ += more_s;
+  most_deviation_s_ = std::max(most_deviation_s_, deviation_s_);
+  variation_s_ = std::max(variation_s_, most_deviation_s_);
+  if (acknowledged_ + lost_ <= variation_end_) return;
+  variation_s_ -= (variation_s_ - most_deviation_s_) / 4;
+  variation_end_ = sent_;
+  most_deviation_s_ = costmodel::kLeastTimeout_s;
+}
 
 Connection::Connection(std::unique_ptr<CongestionWindow> control, SocketBuffers buffers, double round_trip_s)
-    : control_(std::move(control)), buffers_(buffers), smoothed_s_(round_trip_s), least_s_(round_trip_s) {
+    : control_(std::move(control)),
+      buffers_(buffers),
+      smoothed_s_(round_trip_s),
+      least_s_(round_trip_s),
+      deviation_s_(2 * round_trip_s),
+      variation_s_(std::max(2 * round_trip_s, costmodel::kLeastTimeout_s)),
+      most_deviation_s_(variation_s_) {
   expand_buffer();
 }
 
@@ -161,9 +184,9 @@ void Connection::acknowledge(double now_s, const Burst& burst) {
   ack.round_trip_s = now_s - ack.spread_s - burst.sent_s;
   least_s_ = std::min(least_s_, ack.round_trip_s);
   in_flight_since_s_.pop_front();  // acknowledgements keep the order of the bursts
-  smoothed_s_ += (ack.round_trip_s + ack.spread_s / 2 - smoothed_s_) / 8;  // RFC 6298
   acknowledged_ += ack.bytes;
   lost_ += static_cast<double>(burst.lost);
+  update_round_trip(ack.round_trip_s + ack.spread_s / 2);
   unsent_ += burst.lost;
   acknowledged_at_s_ = now_s;
   first_sent_s_ = std::max(first_sent_s_, burst.sent_s);

@@ -74,6 +74,7 @@ class Connection {
   void write(double now_s);
   void expand_buffer();
   void note_window(bool limited);
+  void update_round_trip(double sample_s);
   [[nodiscard]] double segment() const { return control_->segment_bytes(); }
   [[nodiscard]] double in_flight() const { return sent_ - acknowledged_ - lost_; }
   /// Memory that a byte of payload takes in the send buffer.
@@ -89,6 +90,9 @@ class Connection {
   double buffer_ = 0;                                            // the present size of the send buffer
   bool buffer_full_ = false;
   double smoothed_s_, least_s_;  // round trips
+  double deviation_s_, variation_s_,
+      most_deviation_s_;      // four times their deviation: now, of the time-out, in this round trip
+  double variation_end_ = 0;  // the round trip ends when the bytes sent so far are accounted for
   double last_sent_s_ = -1, first_sent_s_ = 0, acknowledged_at_s_ = 0;
   double idle_since_s_ = -1;              // the last silence that congestion control was told of
   std::deque<double> in_flight_since_s_;  // when each burst in flight was sent

@@ -23,6 +23,7 @@ using costmodel::Transfer;
 namespace {
 
 constexpr int kRepetitions = 4;  // the first one allocates buffers and is not counted
+constexpr int kSites = 8;        // sparse payloads are added one after another
 
 /// The site that is timed. Everything else that sends or receives is imaginary.
 class TheSite : public Transport {
@@ -33,16 +34,18 @@ class TheSite : public Transport {
   void move(const std::vector<Message*>& /*messages*/, int /*channel*/) override {}
 };
 
-/// The average of two sites' pseudo-gradients of what a site holds: dense parameters, and the first `held`
-/// experts.
+/// The average of the pseudo-gradients of so many sites, of what a site holds: dense parameters, and the
+/// first `held` experts.
 Transfer average(const costmodel::ModelShape& shape, const std::vector<costmodel::TensorGroup>& groups,
-                 int held, const costmodel::WireFormat& format) {
+                 int held, const costmodel::WireFormat& format, int sites) {
   std::vector<costmodel::GroupId> ids = {costmodel::kDenseGroup};
   for (int layer = 0; layer < static_cast<int>(shape.layers); ++layer) {
     for (int expert = 0; expert < held; ++expert)
       ids.push_back(costmodel::expert_group(shape, layer, expert));
   }
-  Exchange exchange{{0, 1},
+  std::vector<costmodel::NodeId> nodes(static_cast<std::size_t>(sites));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  Exchange exchange{std::move(nodes),
                     {costmodel::make_payload(groups, costmodel::Content::pseudo_gradient,
                                              costmodel::TrafficClass::dense, format, ids)}};
   // Sites add the sparse payloads of others themselves.
@@ -57,6 +60,13 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// A worker at each of kSites sites.
+std::vector<costmodel::Node> nodes_of_sites() {
+  std::vector<costmodel::Node> nodes;
+  for (int site = 0; site < kSites; ++site) nodes.push_back({costmodel::NodeKind::worker, site});
+  return nodes;
+}
+
 class TimedSynchronisations {
  public:
   /// `lossy`: integer formats, whose errors a site keeps for the next payload.
@@ -66,7 +76,7 @@ class TimedSynchronisations {
         held_(held),
         groups_(costmodel::tensor_groups(shape_, /*skip_token=*/false)),
         worker_(shape_, groups_, worker_options(options, lossy)),
-        site_({{}, {costmodel::NodeKind::worker, 1}}),
+        site_(nodes_of_sites()),
         imaginary_(site_) {
     transfer_options_.device = device_;
     transfer_options_.partial = &partial_;
@@ -95,11 +105,11 @@ class TimedSynchronisations {
     return {between_s - start_s, clock_s() - between_s};
   }
 
-  /// The median time of a synchronisation's payloads in this format, and the mean of two sites that it is
-  /// for. Adds the times of outer steps, per parameter, to `outer_steps_s`.
-  std::pair<double, Exchange> payloads_s(const costmodel::WireFormat& format,
+  /// The median time of a synchronisation's payloads in this format among so many sites, and what they
+  /// exchange. Adds the times of outer steps, per parameter, to `outer_steps_s`.
+  std::pair<double, Exchange> payloads_s(const costmodel::WireFormat& format, int sites,
                                          std::vector<double>& outer_steps_s) {
-    const Transfer transfer = average(shape_, groups_, held_, format);
+    const Transfer transfer = average(shape_, groups_, held_, format, sites);
     const Exchange& exchange = transfer.exchanges.front();
     std::vector<double> times_s;
     for (int i = 0; i < kRepetitions; ++i) {
@@ -145,6 +155,18 @@ class TimedSynchronisations {
   double sum_ = 0;
 };
 
+/// What each site more adds tells the time of one payload; the rest is that of choosing.
+costmodel::SynchronisationTimes::Sparse sparse_times(TimedSynchronisations& synchronisations,
+                                                     std::vector<double>& outer_steps_s) {
+  const costmodel::WireFormat format = costmodel::top_k_format(ElementType::bf16, 64.0 / 4096, 12);
+  const auto [of_two_s, exchange] = synchronisations.payloads_s(format, 2, outer_steps_s);
+  const double of_all_s = synchronisations.payloads_s(format, kSites, outer_steps_s).first;
+  const auto elements = static_cast<double>(exchange.payloads.front().elements);
+  // What can be measured is not exact: neither part is less than a hundredth of both.
+  const double add_s = std::clamp((of_all_s - of_two_s) / (kSites - 2), 0.01 * of_two_s, 0.99 * of_two_s);
+  return {(of_two_s - add_s) / elements, add_s / elements};
+}
+
 }  // namespace
 
 std::optional<costmodel::SynchronisationTimes> measure_synchronisation(const ProfileOptions& options,
@@ -162,16 +184,16 @@ std::optional<costmodel::SynchronisationTimes> measure_synchronisation(const Pro
                                 : std::array{ElementType::fp32, ElementType::bf16};
       for (const ElementType dtype : dtypes) {
         const auto [seconds, exchange] =
-            synchronisations.payloads_s(costmodel::plain_format(dtype), outer_steps_s);
+            synchronisations.payloads_s(costmodel::plain_format(dtype), 2, outer_steps_s);
         measured.payload_rates.push_back({dtype, static_cast<double>(exchange.bytes()) / seconds});
         progress << "  payloads in " << to_string(dtype) << ": "
                  << measured.payload_rates.back().bytes_per_s / 1e9 << " GB/s\n";
       }
       if (!lossy) continue;
-      const auto [seconds, exchange] = synchronisations.payloads_s(
-          costmodel::top_k_format(ElementType::bf16, 64.0 / 4096, 12), outer_steps_s);
-      measured.sparse_elements_per_s = static_cast<double>(exchange.payloads.front().elements) / seconds;
-      progress << "  choosing values: " << *measured.sparse_elements_per_s / 1e6 << " million elements/s\n";
+      measured.sparse = sparse_times(synchronisations, outer_steps_s);
+      progress << "  sparse payloads: choosing takes " << measured.sparse->choose_s_per_element * 1e9
+               << " ns per element, adding those of another site " << measured.sparse->add_s_per_element * 1e9
+               << " ns\n";
     }
   } catch (const c10::OutOfMemoryError&) {
     progress << "  not measured: the state of a synchronisation does not fit into the GPU's memory\n";

@@ -59,7 +59,8 @@ void add_measured_payload_rate(costmodel::Scenario& scenario) {
   const auto consider = [&](const costmodel::ComputeSpec& compute) {
     const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&compute);
     if (profiled == nullptr) return;
-    const auto rate = costmodel::payload_bytes_per_s(profiled->profile, scenario.strategy.wire);
+    const auto rate =
+        costmodel::payload_bytes_per_s(profiled->profile, scenario.strategy.wire, scenario.sites() - 1);
     if (!rate || *rate >= network.payload_bytes_per_s.value_or(platforms::kUnlimited)) return;
     network.payload_bytes_per_s = rate;
     network.payload_rate_profile = profiled->profile.source;

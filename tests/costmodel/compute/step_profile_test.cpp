@@ -194,15 +194,18 @@ TEST_CASE("the outer step that a profile measured takes the place of the one fro
 
 TEST_CASE("the rate of payloads is that of their format; fp16 takes as long as bf16") {
   StepProfile profile = profile_of(tests::ideal_scenario("diloco", 2).model);
-  CHECK(!payload_bytes_per_s(profile, plain_format(ElementType::bf16)));
+  CHECK(!payload_bytes_per_s(profile, plain_format(ElementType::bf16), 1));
   profile.synchronisation = SynchronisationTimes{{{ElementType::bf16, 2e9}, {ElementType::int8, 5e8}}, 0};
-  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::bf16)) == 2e9);
-  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::fp16)) == 2e9);
-  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::int8)) == 5e8);
-  CHECK(!payload_bytes_per_s(profile, plain_format(ElementType::fp8)));
-  CHECK(!payload_bytes_per_s(profile, top_k_format(ElementType::bf16, 0.01, 12)));
-  // Choosing takes 20 ns for each element; of 100 elements, one is sent as 16 + 12 bits.
-  profile.synchronisation->sparse_elements_per_s = 5e7;
-  CHECK(payload_bytes_per_s(profile, top_k_format(ElementType::bf16, 0.01, 12)) ==
-        doctest::Approx(5e7 / 100 * 28 / 8));
+  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::bf16), 1) == 2e9);
+  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::fp16), 1) == 2e9);
+  CHECK(payload_bytes_per_s(profile, plain_format(ElementType::int8), 1) == 5e8);
+  CHECK(!payload_bytes_per_s(profile, plain_format(ElementType::fp8), 1));
+  CHECK(!payload_bytes_per_s(profile, top_k_format(ElementType::bf16, 0.01, 12), 1));
+  // Choosing takes 12 ns for each element, once for all; adding what one site sends takes 8 ns. Of 100
+  // elements, one is sent as 16 + 12 bits.
+  profile.synchronisation->sparse = {12e-9, 8e-9};
+  for (const int others : {1, 3}) {
+    CHECK(*payload_bytes_per_s(profile, top_k_format(ElementType::bf16, 0.01, 12), others) ==
+          doctest::Approx(others * 0.01 * 28 / 8 / (12e-9 + others * 8e-9)));
+  }
 }

@@ -134,12 +134,16 @@ TEST_CASE("what a profile measured of synchronisation is used, unless the scenar
   CHECK(scenario::read_step_profile(scenarios.folder / "p.json")
             .synchronisation->payload_rates.front()
             .bytes_per_s == 2e9);
-  profile.synchronisation->sparse_elements_per_s = 1e9;
+  profile.synchronisation->sparse = {1e-9, 2e-9};
   const Scenarios choosing(profile);
-  const Ran ran = choosing.run("simulate", common + sparse);
-  // One element in 64, as 16 + 12 bits.
+  const Ran ran = choosing.run("simulate", common + sparse + "--set platform.sites=2 ");
+  // One element in 64, as 16 + 12 bits, chosen for one other site.
   CHECK(json::parse(ran.out)["scenario"]["network_model"]["payload_bytes_per_s"].get<double>() ==
-        doctest::Approx(1e9 / 64 * 28 / 8));
+        doctest::Approx(28.0 / 8 / 64 / 3e-9));
+  profile.synchronisation->sparse->add_s_per_element = 0;
+  const Ran zero = Scenarios(profile).run("simulate", common + sparse);
+  CHECK(zero.exit_status == 2);
+  CHECK(has(zero.err, "p.json: synchronisation.sparse.add_s_per_element: got 0; expected seconds above 0"));
   profile.synchronisation->payload_rates.front().bytes_per_s = 0;
   const Scenarios wrong(profile);
   const Ran refused = wrong.run("simulate", common);
