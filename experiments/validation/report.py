@@ -31,8 +31,8 @@ SUFFIXES = {"-router": "router", "-shallow": "shallow", "-reno": "reno", "-quota
             "-computed": "computed"}
 TITLES = {"chosen": "chosen cases",
           "drawn": "drawn cases",
-          "router": "one queue behind each site for all its connections (`-router`)",
-          "shallow": "one short queue behind each site, which loses packets (`-shallow`)",
+          "router": "one queue behind each site (`-router`)",
+          "shallow": "one short queue behind each site (`-shallow`)",
           "reno": "TCP with Reno (`-reno`)",
           "computed": "real steps, predicted from a profile taken just before (`-computed`)",
           "computed-quota": "real steps at four sites with 0.4 cores each (`-quota0.4`)",
@@ -43,7 +43,7 @@ TITLES = {"chosen": "chosen cases",
           "blind-4": "the same, with 1 to 8 connections (`blind-4`)",
           "blind-5": "the same as `blind-4` (`blind-5`)",
           "blind-5-computed": "the same as `blind-4`, with real steps (`blind-5`)",
-          "blind-6": "the same, as many packets as two cores carry (`blind-6`)",
+          "blind-6": "the same, fewer packets (`blind-6`)",
           "blind-6-computed": "the same, with real steps (`blind-6`)",
           "system": "the system's socket buffers (`system`)"}
 UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5", "blind-6"]
@@ -107,7 +107,7 @@ def by_lateness(answers, late_names):
     def text(errors):
         return f"({len(errors)}): {', '.join(percents(statistic(errors)))} %, bias {100 * statistics.median(errors):+.1f} %"
 
-    return f"- Runs in which the emulator delayed packets by more than {1e3 * LATE_S:g} ms on average {text(late)}; all others {text(others)}.\n"
+    return f"- Emulator late by more than {1e3 * LATE_S:g} ms on average {text(late)}; all others {text(others)}.\n"
 
 
 def statistic(errors):
@@ -193,7 +193,7 @@ def coverage(answers):
                 low, high = computes + waits / (1 + p95), computes + waits / (1 - p95)
                 inside += low <= run["measured"]["wall_clock_s"] <= high
                 widths.append((high - low) / run["measured"]["wall_clock_s"])
-    return (f"- Intervals by the errors of the other series contain {100 * inside / len(widths):.1f} % of {len(widths)} runs; "
+    return (f"- Intervals by other series' errors contain {100 * inside / len(widths):.1f} % of {len(widths)} runs; "
             f"widths: {', '.join(percents(statistic(widths)))} % of the wall clock.\n")
 
 
@@ -228,8 +228,7 @@ def repeated(first, folders):
     clocks = {name: several for name, several in of_case.items() if len(several) == 1 + len(folders)}
     singly = [clock / statistics.mean(several) - 1 for several in clocks.values() for clock in several]
     errors = [run["predicted"]["wall_clock_s"] / statistics.mean(clocks[run["run"]]) - 1 for run in first if run["run"] in clocks]
-    return (f"{len(clocks)} cases were run {1 + len(folders)} times: single runs differ from their mean by "
-            f"{', '.join(percents(statistic(singly)))} %, and predictions by {', '.join(percents(statistic(errors)))} %")
+    return f"{len(clocks)} | {', '.join(percents(statistic(singly)))} % | {', '.join(percents(statistic(errors)))} %"
 
 
 def load_line(names):
@@ -270,9 +269,11 @@ def figures(binary):
     text += by_congestion_control(answers, conditions)
     text += by_lateness(answers, late_names)
     text += coverage(answers)
+    text += ("\n| repeated series | cases | single runs differ from the case's mean by | predictions by |\n"
+             "|---|--:|---|---|\n")
     for name, folders in AGAIN.items():
         first = answers[name] + answers.get(f"{name}-computed", [])
-        text += f"- `{name}`: {repeated(first, folders)}.\n"
+        text += f"| `{name}` | {repeated(first, folders)} |\n"
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),
                   "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms)}
 

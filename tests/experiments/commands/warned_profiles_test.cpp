@@ -144,6 +144,7 @@ TEST_CASE("what a profile measured of synchronisation is used, unless the scenar
   const Ran zero = Scenarios(profile).run("simulate", common + sparse);
   CHECK(zero.exit_status == 2);
   CHECK(has(zero.err, "p.json: synchronisation.sparse.add_s_per_element: got 0; expected seconds above 0"));
+  profile.synchronisation->sparse.reset();
   profile.synchronisation->payload_rates.front().bytes_per_s = 0;
   const Scenarios wrong(profile);
   const Ran refused = wrong.run("simulate", common);
