@@ -206,7 +206,8 @@ def with_platform(one, folder):
 def carried(settings):
     """Whether two cores carry the case's packets without being the limit. The sum of all uplinks may be 500 Mb/s, where
     each site sends on many connections: their bursts are of few segments, and the emulator works for each burst. With one
-    or two connections it may be 1,500 Mb/s."""
+    or two connections it may be 1,500 Mb/s. Three runs of blind-5 with late packets (09, 26, 54) are
+    above."""
     value = dict(s.split("=", 1) for s in settings)
     sites = int(value["platform.sites"])
     peers = sites - 1 if value["strategy.collective"] == "direct" else 1

@@ -43,7 +43,7 @@ class Bbr : public CongestionWindow {
   void lost(const Ack& /*ack*/) override {
     before_loss_ = window_;
     if (mode_ == Mode::probe_round_trip) before_loss_ = std::max(before_loss_, window_before_);
-    conserves_ = begins_recovery_ = true;
+    begins_recovery_ = true;
   }
   void recovered() override {
     window_ = std::max(window_, before_loss_);

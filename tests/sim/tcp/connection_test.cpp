@@ -17,6 +17,20 @@ struct Heard : PartEvents {
 
 Connection reno(SocketBuffers buffers = {}) { return {make_reno(10 * kSegment_bytes, false), buffers, 0.1}; }
 
+/// A window of ten segments that notes the time-outs of which it hears.
+struct Noted : CongestionWindow {
+  explicit Noted(std::vector<double>& timeouts_s)
+      : CongestionWindow(10 * kSegment_bytes, kSegment_bytes), timeouts(timeouts_s) {}
+  void acknowledged(const Ack& /*ack*/) override {}
+  void lost(const Ack& /*ack*/) override {}
+  void recovered() override {}
+  void sends_again(double /*now_s*/, double /*idle_s*/, double timeout_s, bool /*limited*/) override {
+    timeouts.push_back(timeout_s);
+  }
+  [[nodiscard]] double pace_bytes_per_s(double /*smoothed_s*/) const override { return 1e9; }
+  std::vector<double>& timeouts;
+};
+
 /// Sends all that may leave now.
 std::vector<Burst> send_all(Connection& connection, double now_s) {
   std::vector<Burst> sent;
@@ -112,4 +126,27 @@ TEST_CASE("lost bytes are sent again, and the window shrinks once for one window
   CHECK(again == 5 * 1448);  // half of ten segments: five
   connection.deliver(0.15, again);
   CHECK(message.delivered_s == 0.15);
+}
+
+TEST_CASE("time-outs are three round trips long at first, and fall as those of Linux do") {
+  // tcp_info.tcpi_rto of Linux 6.18 over a path of 404 ms, once in each round trip.
+  const std::vector<double> of_linux_s = {1.216, 1.136, 1.0, 0.9, 0.828, 0.772, 0.732, 0.7, 0.684};
+  std::vector<double> timeouts_s;
+  Connection connection(std::make_unique<Noted>(timeouts_s), {}, 0.404);
+  Heard message;
+  double now_s = 0;
+  for (std::size_t i = 0; i <= of_linux_s.size(); ++i) {
+    connection.put(now_s, 1448, message);
+    const std::vector<Burst> sent = send_all(connection, now_s);
+    REQUIRE(sent.size() == 1);
+    now_s += 0.404;
+    connection.deliver(now_s - 0.202, 1448);
+    connection.acknowledge(now_s, sent.front());
+    now_s += 0.01;
+  }
+  REQUIRE(timeouts_s.size() == of_linux_s.size());
+  for (std::size_t i = 0; i < of_linux_s.size(); ++i) {
+    CAPTURE(i);
+    CHECK(timeouts_s[i] == doctest::Approx(of_linux_s[i]).epsilon(0.05));
+  }
 }
