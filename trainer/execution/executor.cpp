@@ -109,11 +109,6 @@ std::vector<costmodel::Interval> Executor::take_intervals(std::int64_t round) {
   return taken;
 }
 
-void Executor::want_norms(bool wanted) {
-  options_.norms = wanted;
-  for (auto& [node, step] : steps_) step.want_norms(wanted);
-}
-
 void Executor::zero_clock() { clock_zero_ = clock_s(); }
 double Executor::now_s() const { return clock_s() - clock_zero_; }
 
@@ -170,6 +165,15 @@ void Executor::note_upkeep(std::int64_t round, double start_s) {
     note(node, {round, costmodel::kNoOp}, Activity::upkeep, start_s, end_s);
 }
 
+// Whether an operation after the present one has steps of the node.
+bool Executor::steps_later(const costmodel::RoundPlan& plan, NodeId node) const {
+  return std::any_of(plan.ops.begin() + op_ + 1, plan.ops.end(), [node](const costmodel::Op& op) {
+    const auto* work = std::get_if<Compute>(&op.what);
+    return work != nullptr && (work->work == Work::whole_step || work->work == Work::optimizer) &&
+           std::find(work->nodes.begin(), work->nodes.end(), node) != work->nodes.end();
+  });
+}
+
 void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
   const costmodel::Op& op = plan.ops[static_cast<std::size_t>(op_)];
   const auto& work = std::get<Compute>(op.what);
@@ -198,12 +202,15 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
       if (work.work == Work::outer_step) {
         OuterRecord record{node, round, {}};
         found->second->outer_step(work.whole_model, trained_on(node) > 0 ? options_.kept_share : 0,
-                                  options_.norms ? &record.norms : nullptr);
-        if (options_.norms && on_outer_step) on_outer_step(record);
+                                  options_.norms || last_norms_ ? &record.norms : nullptr);
+        if ((options_.norms || last_norms_) && on_outer_step) on_outer_step(record);
         continue;
       }
       if (work.work != Work::optimizer) gradients(node, plan, round);
-      if (steps) optimizer_step(node);
+      if (!steps) continue;
+      const bool last = last_norms_ && i + 1 == work.repeat && !steps_later(plan, node);
+      steps_.at(node).want_norms(options_.norms || last);
+      optimizer_step(node);
     }
     if (options_.device.is_cuda() && !pacing_) wait_for_device(options_.device);
     note(node, {round, op_}, Activity::compute, start_s, now_s());

@@ -165,9 +165,10 @@ class Executor {
   /// have used much of the code and memory that transfers need; without rehearse(), the first exchanges of a
   /// paced run would be the first to use them.
   void rehearse();
-  /// Whether norms are measured from now on. On a GPU that launches recorded steps, the norms of steps stay
-  /// as the recording has them.
-  void want_norms(bool wanted);
+  /// From now on the norms of outer steps are measured, and those of the last step of each node in a round;
+  /// without TrainingOptions::norms no others are, since on a CPU they make a step half as long again. On a
+  /// GPU that launches recorded steps, the norms of steps stay as the recording has them.
+  void want_last_norms() { last_norms_ = true; }
   /// Throws Diverged before a site sends a value that is not finite, and after a loss that is not finite.
   void run_round(std::int64_t index);
   /// Throws Diverged, which says that this value of the node's site is not finite.
@@ -257,6 +258,7 @@ class Executor {
   void share_updates(costmodel::NodeId node, StepRecord& record);
   void pace(const costmodel::Compute& work, costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
+  [[nodiscard]] bool steps_later(const costmodel::RoundPlan& plan, costmodel::NodeId node) const;
   void check_losses();
   void check_losses(costmodel::NodeId node);
   [[nodiscard]] at::Tensor source(const costmodel::Transfer& work, const PayloadAt& at);
@@ -267,6 +269,7 @@ class Executor {
   Transport& transport_;
   Batches& batches_;
   TrainingOptions options_;
+  bool last_norms_ = false;       // see want_last_norms()
   std::optional<Pacing> pacing_;  // in paced runs
   std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
   std::map<costmodel::NodeId, RecordedStep> steps_;  // by node: the step of the worker's model

@@ -48,20 +48,20 @@ json routers_json(const std::vector<RouterFigures>& routers) {
   return layers;
 }
 
-constexpr std::pair<const char*, std::optional<double> MeanNorms::*> kNorms[] = {
-    {"gradient", &MeanNorms::gradient},
-    {"update", &MeanNorms::update},
-    {"outer_difference", &MeanNorms::outer_difference},
-    {"outer_update", &MeanNorms::outer_update}};
+constexpr std::pair<const char*, std::optional<double> NodeNorms::*> kNorms[] = {
+    {"gradient", &NodeNorms::gradient},
+    {"update", &NodeNorms::update},
+    {"outer_difference", &NodeNorms::outer_difference},
+    {"outer_update", &NodeNorms::outer_update}};
 
-json norms_json(const MeanNorms& norms) {
+json norms_json(const NodeNorms& norms) {
   json out;
   for (const auto& [name, member] : kNorms) out[name] = norms.*member ? json(*(norms.*member)) : json();
   return out;
 }
 
-MeanNorms norms_from(const json& in) {
-  MeanNorms norms;
+NodeNorms norms_from(const json& in) {
+  NodeNorms norms;
   for (const auto& [name, member] : kNorms) {
     if (!in.at(name).is_null()) norms.*member = in.at(name).get<double>();
   }

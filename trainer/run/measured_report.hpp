@@ -10,7 +10,7 @@
 #include "costmodel/timeline/timeline.hpp"
 #include "trainer/comm/transport.hpp"
 #include "trainer/record/interval_summary.hpp"
-#include "trainer/record/norm_means.hpp"
+#include "trainer/record/last_norms.hpp"
 #include "trainer/run/router_figures.hpp"
 
 namespace fomoe::trainer {
@@ -24,7 +24,7 @@ struct Observation {
     // [layer][expert]: slots of the node's tokens that chose the expert
     std::vector<std::vector<std::int64_t>> routed;
     std::vector<RouterFigures> routers;  // by layer, over the validation sequences; empty: not validated
-    MeanNorms norms;                     // over the last round
+    NodeNorms norms;                     // over the last round
   };
   std::vector<OfNode> nodes;
   // In seconds since the barrier at the start; those that an IntervalStream has not sent before.
@@ -71,7 +71,7 @@ ReportContext report_context(const RunRequest& request, const costmodel::Plan& p
 ///   "load_cv",
 ///    "ghost_share"} by layer], "norms": {"gradient", "update", "outer_difference", "outer_update"}}]}
 ///
-/// The norms are means over the last round, and null if nothing measured them (norm_means.hpp).
+/// The norms are those of last_norms.hpp, and null if nothing measured them.
 /// Losses are in nats per token. "loss" is that of the model with the experts of all sites if sites hold
 /// parts, otherwise it equals mean_site_loss.
 std::string validation_json(const costmodel::Scenario& scenario, const costmodel::Plan& plan,

@@ -140,7 +140,7 @@ class Run {
       const std::int64_t done = round + 1;
       const bool last = done == plan_.rounds;
       norms_.clear();
-      if (last) executor_->want_norms(true);
+      if (last) executor_->want_last_norms();
       executor_->run_round(round);
       if (last && rendezvous_ && speaks()) connections_ = seen_connections();  // before others end
       stream_->round(done);
@@ -316,7 +316,7 @@ class Run {
     for (const costmodel::NodeId node : leads_site() ? executor_->hosted() : std::vector<int>()) {
       if (plan_.nodes[static_cast<std::size_t>(node)].kind == costmodel::NodeKind::store) continue;
       const auto loss = losses.of_node.find(node);
-      const MeanNorms norms = norms_.of(node);
+      const NodeNorms norms = norms_.of(node);
       if (const char* name = not_finite(norms)) executor_->diverged(node, name);
       const Validation validation = loss == losses.of_node.end() ? Validation() : loss->second;
       own.nodes.push_back(
@@ -374,7 +374,7 @@ class Run {
   std::optional<Checkpoints> checkpoints_;
   std::optional<IntervalStream> stream_;
   std::optional<UpkeepClock> upkeep_;
-  NormMeans norms_;  // of the last round
+  LastNorms norms_;  // of the last round
   std::optional<TrainingProgress> progress_;
   std::optional<Stopping> stopping_;  // while the rounds of a run with checkpoints run
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;

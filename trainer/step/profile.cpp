@@ -69,19 +69,24 @@ RandomBatch random_batch(const costmodel::ModelShape& shape, std::int64_t sequen
           text.narrow(1, 1, shape.sequence_length).contiguous()};
 }
 
-/// Training steps on one batch. With graphs, the three parts of a step are recorded separately so that each
-/// can be timed. They share a pool, since each part leaves tensors to the next one.
+/// Training steps on batches that take turns, as the number of tokens that each expert gets changes in a
+/// training. With graphs, the three parts of a step are recorded separately so that each can be timed. They
+/// share a pool, since each part leaves tensors to the next one.
 class TimedSteps {
  public:
-  TimedSteps(Model& model, const RandomBatch& batch, Launches launches)
+  TimedSteps(Model& model, std::int64_t sequences, Launches launches)
       : model_(&model),
         optimizer_(model, {}),
-        batch_(batch),
         clocks_{StepClock(model.options().device.is_cuda()), StepClock(model.options().device.is_cuda())},
         pool_(launches == Launches::by_graph ? graph_pool(model.options().device) : nullptr),
         forward_(pool_),
         backward_(pool_),
-        update_(pool_) {}
+        update_(pool_) {
+    constexpr int kBatches = 16;
+    for (int i = 0; i < kBatches; ++i)
+      batches_.push_back(random_batch(model.shape(), sequences, model.options().device));
+    batch_ = {batches_[0].tokens.clone(), batches_[0].targets.clone()};
+  }
 
   /// Returns the times of the next step. On a GPU, one further step is queued before the times are read.
   /// Otherwise the GPU would wait for the host to launch the step's first work, and that wait would count as
@@ -100,6 +105,9 @@ class TimedSteps {
 
  private:
   void start() {
+    const RandomBatch& next = batches_[static_cast<std::size_t>(started_) % batches_.size()];
+    batch_.tokens.copy_(next.tokens);  // graphs read these tensors
+    batch_.targets.copy_(next.targets);
     StepClock& clock = clocks_[static_cast<std::size_t>(started_++ % 2)];
     clock.mark(0);
     run(forward_, [this] { loss_ = model_->loss(batch_.tokens, batch_.targets, &routing_); });
@@ -118,6 +126,7 @@ class TimedSteps {
 
   Model* model_;
   AdamW optimizer_;
+  std::vector<RandomBatch> batches_;
   RandomBatch batch_;
   Routing routing_;  // a training counts the choices of the router too
   std::int64_t started_ = 0, sampled_ = 0;
@@ -217,7 +226,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   model_options.experts.local.assign(static_cast<std::size_t>(options.model.layers), first);
 
   Model model(options.model, model_options);
-  TimedSteps steps(model, random_batch(options.model, sequences, model_options.device), options.launches);
+  TimedSteps steps(model, sequences, options.launches);
   const StepsLeft left(options, turn, progress);
   for (std::int64_t i = 0; left.warmup(i, steps.setup_steps()); ++i) steps.next();
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tests/trainer/run/training_case.hpp"
-#include "trainer/record/norm_means.hpp"
+#include "trainer/record/last_norms.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -50,33 +50,56 @@ TEST_CASE("norms are not measured unless they are wanted, and do not change the 
   plain.executor.on_step = [](const StepRecord& step) { CHECK(!step.update_norm.defined()); };
   plain.executor.on_outer_step = [](const OuterRecord&) { FAIL("an outer step was measured"); };
   plain.run();
-  Training measured(training_scenario("diloco", 2), exact_options());
-  measured.executor.want_norms(true);
+  TrainingOptions options = exact_options();
+  options.norms = true;
+  Training measured(training_scenario("diloco", 2), options);
   measured.run();
   CHECK(at::equal(plain.weights(1), measured.weights(1)));
 }
 
-TEST_CASE("means of norms, by node") {
-  NormMeans means;
+TEST_CASE("the last norms are those of the outer steps and of each site's last step") {
+  for (const char* method : {"diloco", "streaming_diloco"}) {
+    CAPTURE(method);
+    Training training(training_scenario(method, 2), exact_options());
+    training.executor.want_last_norms();
+    std::map<int, std::vector<bool>> measured;
+    int outer_steps = 0;
+    training.executor.on_step = [&](const StepRecord& step) {
+      measured[step.node].push_back(step.update_norm.defined());
+    };
+    training.executor.on_outer_step = [&](const OuterRecord&) { ++outer_steps; };
+    training.run(1);
+    REQUIRE(measured.size() == 2);
+    for (const auto& [node, steps] : measured) {
+      REQUIRE(steps.size() > 1);
+      CHECK(std::count(steps.begin(), steps.end(), true) == 1);
+      CHECK(steps.back());
+    }
+    CHECK(outer_steps >= 2);
+  }
+}
+
+TEST_CASE("norms of the last step, and means of outer steps, by node") {
+  LastNorms norms;
   const auto step = [&](int node, double gradient, bool skipped) {
     StepRecord record;
     record.node = node;
     record.gradient_norm = at::full({}, gradient, at::kDouble);
     record.skipped = skipped;
-    means.step(record);
+    norms.step(record);
   };
   step(0, 1, false);
   step(0, 4, false);
   step(0, 1e9, true);  // its gradients were not finite
   step(1, 7, false);
-  means.outer_step({1, 0, {at::full({}, 2.0, at::kDouble), at::full({}, 3.0, at::kDouble)}});
-  CHECK(means.of(0).gradient == 2.5);
-  CHECK(!means.of(0).update);
-  CHECK(!means.of(0).outer_update);
-  CHECK(means.of(1).gradient == 7);
-  CHECK(means.of(1).outer_difference == 2);
-  CHECK(means.of(1).outer_update == 3);
-  CHECK(!means.of(2).gradient);
-  means.clear();
-  CHECK(!means.of(0).gradient);
+  norms.outer_step({1, 0, {at::full({}, 2.0, at::kDouble), at::full({}, 3.0, at::kDouble)}});
+  CHECK(norms.of(0).gradient == 4);
+  CHECK(!norms.of(0).update);
+  CHECK(!norms.of(0).outer_update);
+  CHECK(norms.of(1).gradient == 7);
+  CHECK(norms.of(1).outer_difference == 2);
+  CHECK(norms.of(1).outer_update == 3);
+  CHECK(!norms.of(2).gradient);
+  norms.clear();
+  CHECK(!norms.of(0).gradient);
 }

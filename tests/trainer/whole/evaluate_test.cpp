@@ -6,7 +6,7 @@
 #include "tests/trainer/support.hpp"
 #include "trainer/commands/evaluate_command.hpp"
 #include "trainer/model/parameters.hpp"
-#include "trainer/record/norm_means.hpp"
+#include "trainer/record/last_norms.hpp"
 #include "trainer/whole/exported_model.hpp"
 
 using namespace fomoe::trainer;

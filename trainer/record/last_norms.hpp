@@ -1,4 +1,5 @@
-// Norms of gradients and of updates, as means over the steps of the last round, for the report of a run.
+// Norms of gradients and of updates for the report of a run: of the last step, and means over the outer steps
+// of the last round.
 #pragma once
 #include <array>
 #include <map>
@@ -9,7 +10,7 @@
 namespace fomoe::trainer {
 
 /// Of one node. Empty: there was no such step, or nothing measured it.
-struct MeanNorms {
+struct NodeNorms {
   std::optional<double> gradient;          // of a step's gradients, before clipping
   std::optional<double> update;            // of a step's change of the parameters
   std::optional<double> outer_difference;  // of the averaged pseudo-gradient of an outer step
@@ -17,15 +18,15 @@ struct MeanNorms {
 };
 
 /// The name of a norm that is no number, which a report cannot state; null if there is none.
-const char* not_finite(const MeanNorms& norms);
+const char* not_finite(const NodeNorms& norms);
 
-class NormMeans {
+class LastNorms {
  public:
   /// Forgets what it has seen.
   void clear() { sums_.clear(); }
   void step(const StepRecord& record);
   void outer_step(const OuterRecord& record);
-  [[nodiscard]] MeanNorms of(costmodel::NodeId node) const;
+  [[nodiscard]] NodeNorms of(costmodel::NodeId node) const;
 
  private:
   enum Norm : std::size_t { gradient, update, outer_difference, outer_update, kNorms };
@@ -34,6 +35,7 @@ class NormMeans {
     int count = 0;
   };
   void add(costmodel::NodeId node, Norm norm, const at::Tensor& value);
+  void replace(costmodel::NodeId node, Norm norm, const at::Tensor& value);
   std::map<costmodel::NodeId, std::array<Sum, kNorms>> sums_;
 };
 
