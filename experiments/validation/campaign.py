@@ -73,8 +73,12 @@ def computed_scenario(one, folder, binaries, profiles=None):
     if kept and kept.exists():
         shutil.copyfile(kept, folder / "profile.json")
         return scenario
+    settings = dict(setting.split("=", 1) for setting in one["settings"])
+    held = int(settings.get("model.experts", 8)) * int(settings.get("strategy.expert_overlap", settings["platform.sites"]))
+    of_method = f'--local-experts {held // int(settings["platform.sites"])}'
+    of_method += " --skip-token" if settings.get("strategy.skip_token") == "true" else ""
     profile = (f'"{binaries}/fomoe-train" profile --scenario "{scenario}" --threads 1 --device cpu '
-               f'--micro-batch-sequences {one["site_sequences"]} --steps 40 --output "{folder}/profile-$RANK.json"')
+               f'--micro-batch-sequences {one["site_sequences"]} {of_method} --steps 40 --output "{folder}/profile-$RANK.json"')
     subprocess.run([binaries / "fomoe-wan", "run", scenario, "--no-check"] + wan_options(one)
                    + overrides(with_platform(one, folder)) + ["--", "sh", "-c", profile], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
