@@ -6,8 +6,10 @@
 #include <cmath>
 #include <set>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/approximations.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/outcome.hpp"
 #include "costmodel/methods/all.hpp"
 #include "experiments/explore/controls.hpp"
 #include "experiments/explore/formula.hpp"
@@ -113,14 +115,32 @@ class Grid {
     return overlaps;
   }
 
+  /// `own` with other local steps, or nothing if they are impossible. The reader computes the number of
+  /// fragments from the local steps, if the method has fragments.
+  [[nodiscard]] std::optional<Scenario> moved_to(const Scenario& own,
+                                                 const std::vector<std::string>& overrides,
+                                                 std::int64_t local_steps) const {
+    if (own.strategy.method->usual_fragments != nullptr)
+      return with_local_steps(question_, overrides, local_steps);
+    Scenario moved = own;
+    moved.strategy.local_steps = local_steps;
+    try {
+      costmodel::check(moved);
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+    return moved;
+  }
+
   /// Null if the reader refuses the settings.
   [[nodiscard]] Json block_of(const costmodel::Method& method, const std::string& format, int overlap) const {
     std::vector<std::string> overrides = question_.overrides;
     overrides.push_back("strategy.method=" + method.name);
     if (!format.empty()) overrides.push_back("strategy.payload_dtype=" + format);
     if (overlap > 0) overrides.push_back(fmt::format("strategy.expert_overlap={}", overlap));
+    Scenario own;
     try {
-      (void)read(question_, overrides);
+      own = read(question_, overrides);
     } catch (const FileError&) {
       return nullptr;
     }
@@ -133,8 +153,13 @@ class Grid {
       if (one_k && k != base_.strategy.local_steps) continue;
       steps.push_back(k);
       bytes.push_back(nullptr);
-      const std::optional<Scenario> scenario = with_local_steps(question_, overrides, k);
-      if (scenario) exact = exact && !costmodel::approximates(costmodel::resolve(*scenario));
+      const std::optional<Scenario> scenario = moved_to(own, overrides, k);
+      costmodel::Resolved resolved;
+      if (scenario) {
+        resolved = costmodel::resolve(*scenario);
+        exact = exact && !costmodel::approximates(resolved);
+        problem = costmodel::closed_form(*scenario).memory_problem;
+      }
       for (const Step& latency : latencies_) {
         for (const Step& rate : rates_) {
           if (!scenario) {
@@ -144,12 +169,12 @@ class Grid {
           Scenario moved = *scenario;
           moved.network.latency_factor = latency.value;
           moved.platform = platforms::scaled_bandwidth(std::move(moved.platform), rate.value / rate_factor_);
-          const costmodel::RunReport report = costmodel::closed_form(moved);
-          problem = report.memory_problem;
-          bytes.back() = rounded(report.bytes_sent_per_site_per_round);
-          wall.push_back(rounded(report.wall_clock_s));
-          used.push_back(rounded(report.compute_utilization));
-          if (report.cost && !report.cost->currency.empty()) cost.push_back(rounded(report.cost->cost_total));
+          costmodel::resolve(moved, costmodel::Resolving::links, resolved);
+          const costmodel::Outcome outcome = costmodel::outcome_of(resolved);
+          bytes.back() = rounded(outcome.bytes_sent_per_site_per_round);
+          wall.push_back(rounded(outcome.wall_clock_s));
+          used.push_back(rounded(outcome.compute_utilization));
+          if (!std::isnan(outcome.cost_total)) cost.push_back(rounded(outcome.cost_total));
         }
       }
     }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "experiments/scenario/toml/table_reader.hpp"
@@ -137,7 +138,7 @@ class PlatformReader {
       site.compute_factor = reader.number("compute_factor");
       if (index_of(site.name))
         reader.refuse("name", fmt::format("\"{}\" twice", site.name), "each site once");
-      names_.push_back(site.name);
+      add_name(site.name);
       if (names_.size() > 1024) reader.refuse("name", "more than 1024 sites", "at most 1024 sites");
       const bool given = reader.has("uplink") || reader.has("downlink");
       site.machine_rates =
@@ -153,10 +154,20 @@ class PlatformReader {
       fail(document_.path() + ":1", "site", "no site", "at least one [[site]], or paths_csv", "[[site]]");
     // The default rates are set after all sites are read, because they are the largest measured rates between
     // these sites.
-    for (platforms::Site& site : platform_.sites) {
-      if (site.uplink_bytes_per_s == 0) site.uplink_bytes_per_s = largest_measured(site.name, "uplink", true);
+    std::vector<double> out(names_.size()), in(names_.size());
+    for (const auto& [pair, path] : measured_) {
+      const auto from = index_of(pair.first), to = index_of(pair.second);
+      if (!from || !to || from == to) continue;
+      double& of_sender = out[static_cast<std::size_t>(*from)];
+      double& of_receiver = in[static_cast<std::size_t>(*to)];
+      of_sender = std::max(of_sender, path.bandwidth_bytes_per_s);
+      of_receiver = std::max(of_receiver, path.bandwidth_bytes_per_s);
+    }
+    for (std::size_t i = 0; i < platform_.sites.size(); ++i) {
+      platforms::Site& site = platform_.sites[i];
+      if (site.uplink_bytes_per_s == 0) site.uplink_bytes_per_s = measured_rate(site.name, "uplink", out[i]);
       if (site.downlink_bytes_per_s == 0)
-        site.downlink_bytes_per_s = largest_measured(site.name, "downlink", false);
+        site.downlink_bytes_per_s = measured_rate(site.name, "downlink", in[i]);
     }
   }
 
@@ -168,7 +179,7 @@ class PlatformReader {
         platforms::Site site;
         site.name = name;
         site.machine_rates = platform_.machine_paths;
-        names_.push_back(name);
+        add_name(name);
         measured_links_ = true;
         platform_.sites.push_back(site);
         out_links_.emplace_back();
@@ -200,14 +211,8 @@ class PlatformReader {
     return 0;
   }
 
-  double largest_measured(const std::string& site, const char* key, bool out) {
-    double largest = 0;
-    for (const auto& [pair, path] : measured_) {
-      const std::string& own = out ? pair.first : pair.second;
-      const std::string& other = out ? pair.second : pair.first;
-      if (own == site && other != site && index_of(other))
-        largest = std::max(largest, path.bandwidth_bytes_per_s);
-    }
+  /// The largest rate of the measured paths of a site, which is 0 if there are none.
+  double measured_rate(const std::string& site, const char* key, double largest) {
     if (largest == 0 && is_used(site)) {
       fail(line_of(document_, "site"), std::string("site.") + key,
            fmt::format("no measured path between \"{}\" and another site of the platform", site),
@@ -357,9 +362,13 @@ class PlatformReader {
   }
 
   std::optional<int> index_of(const std::string& name) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found == names_.end()) return std::nullopt;
-    return static_cast<int>(found - names_.begin());
+    const auto found = index_.find(name);
+    return found == index_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void add_name(const std::string& name) {
+    index_.emplace(name, static_cast<int>(names_.size()));
+    names_.push_back(name);
   }
 
   [[nodiscard]] std::size_t pairs() const { return platform_.sites.size() * platform_.sites.size(); }
@@ -376,6 +385,7 @@ class PlatformReader {
   Origin given_origin_ = Origin::assumed;  // origin of the file's values other than [default_path]
   MeasuredPaths measured_;
   std::vector<std::string> names_;
+  std::unordered_map<std::string, int> index_;          // of each name
   std::vector<std::vector<int>> out_links_, in_links_;  // [site]: shared links by index
   std::map<std::pair<int, int>, std::vector<int>> links_of_path_;
   std::vector<bool> used_;                                   // [shared link]
