@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "costmodel/compute/site_times.hpp"
@@ -145,6 +146,19 @@ class Sharing {
   std::vector<bool> binds_;         // whether it can be the slowest part of a transfer
 };
 
+/// The last result is kept: resolving a scenario asks three times for the paces of the same workers.
+const Sharing& sharing_of(const std::vector<Worker>& workers, std::size_t shared) {
+  struct Last {
+    std::vector<Worker> workers;
+    std::size_t shared;
+    Sharing sharing;
+  };
+  thread_local std::optional<Last> last;
+  if (!last || last->shared != shared || last->workers != workers)
+    last.emplace(workers, shared, Sharing(workers, shared));
+  return last->sharing;
+}
+
 /// What the workers share: downlink and uplink of the server's site, and shared links.
 enum Shared : std::size_t { server_downlink, server_uplink, first_link };
 
@@ -276,7 +290,7 @@ OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, dou
   OwnPaces answer{{}, 0, up_bytes, down_bytes, fragments};
   answer.sites = computing(scenario, platform);
   const std::vector<Worker> workers = workers_of(scenario, platform, answer.sites, up_bytes, down_bytes);
-  const Sharing sharing(workers, first_link + platform.shared_links.size());
+  const Sharing& sharing = sharing_of(workers, first_link + platform.shared_links.size());
   std::vector<double> sequences(answer.sites.size(), 0.0);
   double sequences_per_s = 0;
   std::size_t next = 0;

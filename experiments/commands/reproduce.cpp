@@ -108,7 +108,7 @@ void run_reproduce(const Arguments& arguments) {
       "Without an ID it lists the figures and tables; all ends with a table of the paper's claims, "
       "claims.csv.",
       {"fomoe reproduce headline", "fomoe reproduce",
-       "fomoe reproduce fig-time-scaling --set mfu=0.5 --set local_steps=64"}};
+       "fomoe reproduce fig-time-scaling --set bandwidth_gbit_per_s=1 --set mfu=0.5"}};
   if (arguments.empty()) {
     scenario::write_answer(list_text());
     return;

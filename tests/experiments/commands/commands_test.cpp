@@ -44,6 +44,7 @@ std::vector<std::string> examples(const std::string& help) {
 }  // namespace
 
 TEST_CASE("--help of every command exits 0, and its examples run when pasted") {
+  const std::string readme = read_all(source_dir() + "/README.md");
   for (const std::string& command : kCommands) {
     CAPTURE(command);
     const Ran help = run("fomoe " + command + " --help");
@@ -53,6 +54,7 @@ TEST_CASE("--help of every command exits 0, and its examples run when pasted") {
     CHECK_FALSE(lines.empty());
     for (const std::string& line : lines) {
       CAPTURE(line);
+      if (readme.find('$' + line + '\n') != std::string::npos) continue;  // readme_test.cpp runs it
       const Ran ran = run(line);
       CHECK(ran.exit_status == 0);
       // With connections, sweeps by the closed form say that it is an approximation.

@@ -77,9 +77,9 @@ TEST_CASE("an assumption can be changed, and the answer states it") {
   CHECK(near(2 * sent(k64, "full replica"), sent(k32, "full replica"), 1e-9));
   CHECK(sent(k64, "ddp") == sent(k32, "ddp"));
 
-  const Ran wrong = run_in(source_dir(), "fomoe reproduce fig-time-scaling --set mfuu=0.5");
+  const Ran wrong = run_in(source_dir(), "fomoe reproduce headline --set local_stepss=64");
   CHECK(wrong.exit_status == 2);
-  CHECK(wrong.err.find("did you mean mfu?") != std::string::npos);
+  CHECK(wrong.err.find("did you mean local_steps?") != std::string::npos);
   CHECK(run_in(source_dir(), "fomoe reproduce headline --set local_steps=1.5").exit_status == 2);
   CHECK(run_in(source_dir(), "fomoe reproduce headline --set local_steps").exit_status == 2);
 }

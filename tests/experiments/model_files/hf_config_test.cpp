@@ -308,7 +308,7 @@ TEST_CASE(
             ".json\"\nsequence_length = 4096\n[workload]\ntokens = 1e9\nglobal_batch_sequences = 256\n"
             "[strategy]\nmethod = \"diloco\"\nlocal_steps = 64\nexpert_overlap = 2\n[compute]\nstep_time "
             "= \"1s\"\n[platform]\nsites = 4\nbandwidth = \"10Gbps\"\nlatency = \"10ms\"\n");
-    const Ran full = run_in(folder.path(), "fomoe simulate s.toml --rounds 1 --output -");
+    const Ran full = run_in(folder.path(), "fomoe cost s.toml --output -");
     CHECK_MESSAGE(full.exit_status == 0, full.err);
     const Ran shared = run_in(folder.path(), "fomoe cost s.toml --set strategy.method=fomoe --output -");
     const bool dense = shipped(name).experts == 0;

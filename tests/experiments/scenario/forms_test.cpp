@@ -157,7 +157,7 @@ TEST_CASE("sites by pattern, and a trace that names links of sites that are not 
             "12h,path aws:us-east-1 to azure:eastus,,200%\n");
   write_all(folder / "s.toml", text + "[platform]\nfile = \"" + cloud +
                                    "\"\nuse_sites = \"aws:us-*, gcp:europe-west4-a\"\ntrace = \"day.csv\"\n"
-                                   "trace_period = \"24h\"\n");
+                                   "trace_period = \"24h\"\n[network_model]\nhost = \"ideal\"\n");
   const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const json run = json::parse(ran.out);
