@@ -45,11 +45,13 @@ TITLES = {"chosen": "chosen cases",
           "blind-5-computed": "the same as `blind-4`, with real steps (`blind-5`)",
           "blind-6": "the same, fewer packets (`blind-6`)",
           "blind-6-computed": "the same, with real steps (`blind-6`)",
+          "blind-7-computed": "real steps again (`blind-7`)",
           "system": "the system's socket buffers (`system`)"}
-UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5", "blind-6"]
+UNEQUAL = ["unequal", "blind", "blind-2", "blind-3", "blind-4", "blind-5", "blind-6", "blind-7"]
 # Further runs of the cases of a series.
-AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"], "blind-5": ["blind-5-again"]}
-COMPUTED = ["computed", "computed-quota", "blind-5-computed", "blind-6-computed"]
+AGAIN = {"drawn": ["drawn-again"], "blind": ["blind-again"], "blind-2": ["blind-2-again"], "blind-5": ["blind-5-again"],
+         "blind-7": ["blind-7-again"]}
+COMPUTED = ["computed", "computed-quota", "blind-5-computed", "blind-6-computed", "blind-7-computed"]
 LATE_S = 4e-4  # mean delay of the emulator's packets above which runs are shown apart
 
 
@@ -211,7 +213,7 @@ def table(answers, without_terms):
 
 def by_congestion_control(answers, conditions):
     """Errors of the runs with unequal latencies, by congestion control and by queue."""
-    runs = [run for name in UNEQUAL for run in answers[name]]
+    runs = [run for name in UNEQUAL for run in answers.get(name, [])]
     lines = []
     for key, values in (("congestion_control", ("cubic", "reno", "bbr")), ("uplink_queue", ("host", "router"))):
         for value in values:
@@ -272,7 +274,7 @@ def figures(binary):
     text += ("\n| repeated series | cases | single runs differ from the case's mean by | predictions by |\n"
              "|---|--:|---|---|\n")
     for name, folders in AGAIN.items():
-        first = answers[name] + answers.get(f"{name}-computed", [])
+        first = answers.get(name, []) + answers.get(f"{name}-computed", [])
         text += f"| `{name}` | {repeated(first, folders)} |\n"
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),
                   "envelope.csv": envelope(answers), "accuracy.csv": accuracy_csv(answers, without_terms)}
