@@ -152,16 +152,13 @@ class PlatformReader {
     read_measured_sites();
     if (names_.empty())
       fail(document_.path() + ":1", "site", "no site", "at least one [[site]], or paths_csv", "[[site]]");
-    // The default rates are set after all sites are read, because they are the largest measured rates between
-    // these sites.
-    std::vector<double> out(names_.size()), in(names_.size());
+    // Default rates are the largest measured rates between the sites, so that all are read first.
+    std::vector<double> out(names_.size()), in(names_.size());  // the largest measured rate of each site
     for (const auto& [pair, path] : measured_) {
       const auto from = index_of(pair.first), to = index_of(pair.second);
       if (!from || !to || from == to) continue;
-      double& of_sender = out[static_cast<std::size_t>(*from)];
-      double& of_receiver = in[static_cast<std::size_t>(*to)];
-      of_sender = std::max(of_sender, path.bandwidth_bytes_per_s);
-      of_receiver = std::max(of_receiver, path.bandwidth_bytes_per_s);
+      out[*from] = std::max(out[*from], path.bandwidth_bytes_per_s);
+      in[*to] = std::max(in[*to], path.bandwidth_bytes_per_s);
     }
     for (std::size_t i = 0; i < platform_.sites.size(); ++i) {
       platforms::Site& site = platform_.sites[i];
@@ -200,18 +197,16 @@ class PlatformReader {
     if (!measured) {
       std::vector<std::string> known;
       for (const auto& entry : measured_) known.push_back(out ? entry.first.first : entry.first.second);
-      const std::string meant = nearest(site, known);
-      reader.refuse(
-          key,
-          measured_.empty() ? "nothing" : fmt::format("nothing, and paths_csv has no path of \"{}\"", site),
-          "a data rate with a unit, or a site that paths_csv has measured",
-          meant.empty() ? "" : '"' + meant + '"');
+      const std::string meant = nearest(site, known),
+                        got = measured_.empty() ? ""
+                                                : fmt::format(", and paths_csv has no path of \"{}\"", site);
+      reader.refuse(key, "nothing" + got, "a data rate with a unit, or a site that paths_csv has measured",
+                    meant.empty() ? "" : '"' + meant + '"');
     }
     measured_links_ = true;
     return 0;
   }
 
-  /// The largest rate of the measured paths of a site, which is 0 if there are none.
   double measured_rate(const std::string& site, const char* key, double largest) {
     if (largest == 0 && is_used(site)) {
       fail(line_of(document_, "site"), std::string("site.") + key,

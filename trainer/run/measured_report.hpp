@@ -24,7 +24,7 @@ struct Observation {
     // [layer][expert]: slots of the node's tokens that chose the expert
     std::vector<std::vector<std::int64_t>> routed;
     std::vector<RouterFigures> routers;  // by layer, over the validation sequences; empty: not validated
-    NodeNorms norms;                     // over the last round
+    NodeNorms norms;                     // see last_norms.hpp
   };
   std::vector<OfNode> nodes;
   // In seconds since the barrier at the start; those that an IntervalStream has not sent before.
