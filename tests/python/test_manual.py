@@ -77,10 +77,12 @@ def test_short_pages_are_enough(small):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("link", ["[no page](no-such-page.md)", "[no file](no-such.toml)", "[no heading](EXTENDING.md#no-such-heading)",
-                                  "[`code`](no-such.cpp) and `[not a link](at-all)`"])
-def test_a_broken_link_is_found(small, link):
-    (small / "README.md").write_text(f"# Title\n\n{link}\n")
+@pytest.mark.parametrize("text, broken", [
+    ("[no page](no-such-page.md), [no file](no-such.toml), [`code`](no-such.cpp)", ["no-such-page.md", "no-such.toml", "no-such.cpp"]),
+    ("[no heading](EXTENDING.md#no-such-heading)", ["no-such-heading"])])
+def test_broken_links_are_found(small, text, broken):
+    (small / "README.md").write_text(f"# Title\n\n{text}, `[not a link](at-all)`\n")
     ran = build(small)
     assert ran.returncode != 0
-    assert "no-such" in ran.stdout + ran.stderr and "at-all" not in ran.stdout + ran.stderr
+    said = ran.stdout + ran.stderr
+    assert [link for link in broken if link not in said] == [] and "at-all" not in said
