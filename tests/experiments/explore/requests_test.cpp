@@ -3,6 +3,7 @@
 #include "experiments/explore/requests.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -276,24 +277,36 @@ TEST_CASE("an exported page has each site's GPUs, and says where the closed form
 TEST_CASE("the grid of an exported page has the numbers of the closed form") {
   const explore::Question question = {kTwoSites, {}};
   const json grid = explore::grid_of(question)["grid"];
-  const json& block = grid["blocks"].at("fomoe||1");
   const auto index = [&](const json& list, double value) {
     return static_cast<std::size_t>(std::find(list.begin(), list.end(), json(value)) - list.begin());
   };
   const std::size_t rates = grid["rates"].size(), latencies = grid["latencies"].size();
-  const std::size_t k = static_cast<std::size_t>(
-      std::find(block["local_steps"].begin(), block["local_steps"].end(), 64) - block["local_steps"].begin());
-  const std::size_t at = (k * latencies + index(grid["latencies"], 2)) * rates + index(grid["rates"], 0.25);
-  const json document = printed("fomoe simulate " + kTwoSites +
-                                " --set strategy.local_steps=64 --set network_model.latency_factor=2 --set "
-                                "platform.rate_factor=0.25 --engine closed-form --output -");
-  // The grid keeps six digits.
-  CHECK(block["wall_clock_s"][at].get<double>() ==
-        doctest::Approx(document["wall_clock_s"].get<double>()).epsilon(1e-5));
-  CHECK(block["utilization"][at].get<double>() ==
-        doctest::Approx(document["compute_utilization"].get<double>()).epsilon(1e-5));
-  CHECK(block["bytes"][k].get<double>() ==
-        doctest::Approx(document["bytes_sent_per_site_per_round"].get<double>()).epsilon(1e-5));
+  // The fragments of streaming_diloco follow from the local steps.
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"fomoe||1", "fomoe"}, {"diloco||0", "diloco"}, {"streaming_diloco||0", "streaming_diloco"}};
+  for (const auto& [name, method] : cases) {
+    for (const int local_steps : {4, 64}) {
+      CAPTURE(name);
+      CAPTURE(local_steps);
+      const json& block = grid["blocks"].at(name);
+      const auto k = static_cast<std::size_t>(
+          std::find(block["local_steps"].begin(), block["local_steps"].end(), local_steps) -
+          block["local_steps"].begin());
+      const std::size_t at =
+          (k * latencies + index(grid["latencies"], 2)) * rates + index(grid["rates"], 0.25);
+      const json document = printed(fmt::format(
+          "fomoe simulate {} --set strategy.method={} --set strategy.local_steps={} --set "
+          "network_model.latency_factor=2 --set platform.rate_factor=0.25 --engine closed-form --output -",
+          kTwoSites, method, local_steps));
+      // The grid keeps six digits.
+      CHECK(block["wall_clock_s"][at].get<double>() ==
+            doctest::Approx(document["wall_clock_s"].get<double>()).epsilon(1e-5));
+      CHECK(block["utilization"][at].get<double>() ==
+            doctest::Approx(document["compute_utilization"].get<double>()).epsilon(1e-5));
+      CHECK(block["bytes"][k].get<double>() ==
+            doctest::Approx(document["bytes_sent_per_site_per_round"].get<double>()).epsilon(1e-5));
+    }
+  }
 }
 
 TEST_CASE("all answers that read the scenario are work for a child, formulas with a short limit") {
