@@ -151,7 +151,8 @@ Sensitivities sensitivity(const Scenario& scenario, const WallClocks& wall_clock
     row.less_s = times_s[2 * i + 1];
     row.more_s = times_s[2 * i + 2];
     const double down = row.less_s / all.unchanged_s - 1, up = row.more_s / all.unchanged_s - 1;
-    row.change = std::abs(down) > std::abs(up) ? down : up;
+    constexpr double kLarger = 1 + 1e-9;  // rounding does not decide between equal ones
+    row.change = std::abs(down) > std::abs(up) * kLarger ? down : up;
   }
   std::erase_if(all.inputs,
                 [](const Sensitivity& row) { return std::isnan(row.less_s) || std::isnan(row.more_s); });
