@@ -16,8 +16,8 @@ struct Sensitivity {
   double more_s = 0;      // wall clock with the input 10 % larger
   double less_share = 0;  // factor applied to the input; integers can change by more than 10 %
   double more_share = 0;
-  /// The larger of the two changes of the wall clock ÷ the unchanged wall clock; of equal ones, that of +10
-  /// %.
+  /// The larger of the two changes of the wall clock ÷ the unchanged wall clock; the second one if both are
+  /// equal.
   double change = 0;
 };
 

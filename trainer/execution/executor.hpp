@@ -166,7 +166,7 @@ class Executor {
   /// paced run would be the first to use them.
   void rehearse();
   /// From now on the norms of outer steps are measured, and those of the last step of each node in a round;
-  /// without TrainingOptions::norms no others are, since on a CPU they make a step half as long again. On a
+  /// without TrainingOptions::norms no others are, since on a CPU they make a step 40 % longer. On a
   /// GPU that launches recorded steps, the norms of steps stay as the recording has them.
   void want_last_norms() { last_norms_ = true; }
   /// Throws Diverged before a site sends a value that is not finite, and after a loss that is not finite.
