@@ -6,7 +6,7 @@
 set(FOMOE_ALONE
     costmodel/methods  # each method defines plan() and Formula
     trainer/commands  # each command defines described() and kExamples
-    tests/browser tests/costmodel/model tests/experiments tests/wan  # helpers and constants with the same short names
+    tests/browser tests/costmodel/model tests/wan  # helpers and constants with the same short names
     tests/trainer/gpu/main.cpp experiments/scenario/toml/toml_implementation.cpp  # each compiles a header's library into itself
     trainer/sockets/seen_connections.cpp  # linux/tcp.h and netinet/tcp.h define the same names
     experiments/explore/server.cpp)  # g++ warns of a class with members from an anonymous namespace in an included file

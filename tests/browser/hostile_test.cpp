@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kTwoSites = FOMOE_SOURCE_DIR "/experiments/scenarios/two-sites.toml";
+const std::string kShipped = FOMOE_SOURCE_DIR "/experiments/scenarios/two-sites.toml";
 const std::string kTake = "document.documentElement.dataset.taken=1";
 /// Leaves attributes, scripts, titles and text areas, and does harm in each; the last part is for templates.
 const std::string kMarkup = "\"'></script></title></textarea><script>" + kTake +
@@ -95,15 +95,15 @@ Hostile made_hostile(const Folder& folder, const json& result, const std::string
 TEST_CASE(
     "hostile texts in every field of a result run nothing and fetch nothing on the page of fomoe report") {
   const Folder folder;
-  must_run(folder, "fomoe simulate " + kTwoSites + " --output run.json");
+  must_run(folder, "fomoe simulate " + kShipped + " --output run.json");
   must_run(folder,
-           "fomoe sweep " + kTwoSites +
+           "fomoe sweep " + kShipped +
                " --vary strategy.local_steps=1,4 --vary strategy.method=ddp,fomoe --output sweep.json");
-  must_run(folder, "fomoe compare " + kTwoSites +
+  must_run(folder, "fomoe compare " + kShipped +
                        " --case strategy.method=ddp --case strategy.method=fomoe --output comparison.json");
   must_run(folder,
-           "fomoe plan " + kTwoSites + " --vary strategy.method=diloco,fomoe --top 3 --output plan.json");
-  must_run(folder, "fomoe solve " + kTwoSites + " --for strategy.local_steps --output solve.json");
+           "fomoe plan " + kShipped + " --vary strategy.method=diloco,fomoe --top 3 --output plan.json");
+  must_run(folder, "fomoe solve " + kShipped + " --for strategy.local_steps --output solve.json");
   const std::string file = "<img src=x onerror=" + kTake + ">.json";
   for (const std::string name : {"run", "sweep", "comparison", "plan", "solve"}) {
     CAPTURE(name);

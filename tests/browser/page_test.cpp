@@ -9,16 +9,16 @@ namespace {
 
 using namespace fomoe::tests;
 
-const std::string kTwoSites = FOMOE_SOURCE_DIR "/experiments/scenarios/two-sites.toml";
+const std::string kShipped = FOMOE_SOURCE_DIR "/experiments/scenarios/two-sites.toml";
 
 }  // namespace
 
 TEST_CASE("every chart of a run, of several runs and of a plan is drawn without a message on the console") {
   const Folder folder;
-  must_run(folder, "fomoe simulate " + kTwoSites + " --output run.json");
-  must_run(folder, "fomoe simulate " + kTwoSites + " --set strategy.method=ddp --output ddp.json");
+  must_run(folder, "fomoe simulate " + kShipped + " --output run.json");
+  must_run(folder, "fomoe simulate " + kShipped + " --set strategy.method=ddp --output ddp.json");
   must_run(folder,
-           "fomoe plan " + kTwoSites + " --vary strategy.method=diloco,fomoe --top 5 --output plan.json");
+           "fomoe plan " + kShipped + " --vary strategy.method=diloco,fomoe --top 5 --output plan.json");
   must_run(folder, "fomoe report run.json ddp.json plan.json --output report.html");
   const Shown page = shown(folder, "report.html");
   CHECK_MESSAGE(page.messages.empty(), page.messages);

@@ -54,4 +54,13 @@ inline Ran run_in(const std::string& folder, const std::string& command) {
 
 inline std::string source_dir() { return FOMOE_SOURCE_DIR; }
 
+inline Ran run(const std::string& command) { return run_in(source_dir(), command); }
+
+/// A scenario with two sites and ideal hosts.
+inline const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 }  // namespace fomoe::tests

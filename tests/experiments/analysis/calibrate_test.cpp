@@ -13,7 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 constexpr double kNoise = 0.01;
 
 Ran program(const Folder& folder, const std::string& arguments) {

@@ -29,8 +29,6 @@ const std::string kInside =
     "--set platform.sites=4 --set platform.bandwidth=200Mbps --set platform.latency=50ms "
     "--set model.d_model=128 --set model.d_expert=64 --set model.vocabulary=512 ";
 
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("simulate says whether a case lies inside of the validated ranges, and else how far outside") {

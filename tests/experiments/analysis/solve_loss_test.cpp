@@ -11,8 +11,6 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kTwoSites = "tests/ideal/two-sites.toml";
-
 json answer_of(const std::string& command) {
   const Ran ran = run_in(source_dir(), command + " --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);

@@ -12,8 +12,6 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kTwoSites = "tests/ideal/two-sites.toml";
-
 json run_json(const std::string& more) {
   const Ran ran =
       run_in(source_dir(), "fomoe simulate " + kTwoSites + " --sensitivity none --output - " + more);

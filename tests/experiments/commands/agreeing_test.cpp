@@ -17,16 +17,12 @@ using namespace fomoe;
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kTwoSites = "tests/ideal/two-sites.toml";
-
 std::string said(const std::string& command) {
   const Ran ran = run_in(source_dir(), "fomoe " + command);
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   return ran.out;
 }
 json answered(const std::string& command) { return json::parse(said(command + " --output -")); }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // A run of more than an hour whose links die after some minutes and stay dead, so that nearly no run ends.
 const std::string kNeverEnds =
@@ -60,8 +56,8 @@ TEST_CASE("rows of a sweep do not depend on the order of their values") {
 
 TEST_CASE("the command of a row of a plan takes out what the plan's command takes out") {
   const Folder folder;
-  write_all(folder / "s.toml", read_all(source_dir() + '/' + kTwoSites) +
-                                   "\n[failures]\nsite_mtbf = \"20s\"\ncheckpoint_cost = \"1s\"\n");
+  write_all(folder / "s.toml",
+            read_all(kTwoSites) + "\n[failures]\nsite_mtbf = \"20s\"\ncheckpoint_cost = \"1s\"\n");
   const std::string plan = "plan '" + (folder / "s.toml") +
                            "' --unset failures --vary strategy.method=diloco --vary strategy.local_steps=16 ";
   CHECK(has(said(plan), " --unset failures --set strategy.method=diloco"));
@@ -166,7 +162,7 @@ TEST_CASE("an exported page names the settings of its command line, and has the 
   const std::string page = read_all(folder / "page.html");
   CHECK(has(page, R"("options":" --unset strategy.expert_overlap --set strategy.method=ddp")"));
   const json wide = explore::grid_of(
-      {source_dir() + '/' + kTwoSites,
+      {kTwoSites,
        {"platform.sites=16", "model.experts=16", "strategy.method=fomoe", "!strategy.expert_overlap"}});
   CHECK(wide["grid"]["blocks"].contains("fomoe||16"));
   const json& controls = wide["controls"];

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/experiments/run_fomoe.hpp"
+#include "tests/experiments/answer.hpp"
 
 namespace {
 
@@ -16,12 +16,7 @@ const std::string kRandom =
     "fomoe simulate tests/ideal/two-sites.toml --set platform.sites=4 --set "
     "strategy.placement=random --set network_model.jitter=20ms";
 
-json answer(const std::string& command) {
-  const Ran ran = run_in(source_dir(), command + " --output -");
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  CHECK(ran.err.empty());
-  return json::parse(ran.out);
-}
+json answer_of(const std::string& command) { return answer(command + " --output -"); }
 
 void refused(const std::string& command, const std::string& message) {
   const Ran ran = run_in(source_dir(), command);
@@ -49,10 +44,10 @@ std::string xml(const std::string& name) { return read_all(source_dir() + "/test
 }  // namespace
 
 TEST_CASE("--replicas gives the same results as running each seed separately") {
-  const json all = answer(kRandom + " --seed 7 --replicas 3");
+  const json all = answer_of(kRandom + " --seed 7 --replicas 3");
   double sum_s = 0, sum_utilization = 0;
   for (const char* seed : {"7", "8", "9"}) {
-    const json one = answer(kRandom + " --seed " + seed);
+    const json one = answer_of(kRandom + " --seed " + seed);
     sum_s += one["wall_clock_s"].get<double>();
     sum_utilization += one["compute_utilization"].get<double>();
     if (std::string(seed) == "7") CHECK(one["wall_clock_s"] == all["wall_clock_s"]);
@@ -67,12 +62,12 @@ TEST_CASE("--replicas gives the same results as running each seed separately") {
   CHECK(spread["p5"].get<double>() < spread["p50"].get<double>());
   CHECK(spread["p50"].get<double>() < spread["p95"].get<double>());
   CHECK(spread["mean_95_percent"][0].get<double>() < spread["mean"].get<double>());
-  CHECK(answer(kRandom + " --seed 7 --replicas 3") == all);
+  CHECK(answer_of(kRandom + " --seed 7 --replicas 3") == all);
 }
 
 TEST_CASE("--replicas in the text output, also where the seed changes nothing") {
   CHECK(run_in(source_dir(), kRandom + " --replicas 4").out.find("4 seeds from 42") != std::string::npos);
-  const json same = answer("fomoe simulate tests/ideal/two-sites.toml --replicas 2");
+  const json same = answer_of("fomoe simulate tests/ideal/two-sites.toml --replicas 2");
   CHECK(same["notes"].dump().find("all replicas took the same time") != std::string::npos);
   CHECK(same["replicas"]["wall_clock_s"]["p5"] == same["wall_clock_s"]);
   refused(kRandom + " --replicas 1",
@@ -85,7 +80,7 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
   const std::string failing =
       "fomoe simulate tests/ideal/two-sites.toml --set failures.site_mtbf=10min --set "
       "failures.checkpoint_cost=2s --set failures.restart_time=1min --set prices.gpu_hour=2USD";
-  const json run = answer(failing);
+  const json run = answer_of(failing);
   const json& goodput = run["goodput"];
   CHECK(goodput["policy"] == "wait");
   CHECK(goodput["samples"] == 1000);
@@ -97,16 +92,16 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
   CHECK(goodput["cost_p95"].get<double>() > goodput["cost_p50"].get<double>());
   CHECK(run["scenario"]["failures"]["site_mtbf_s"] == 600);
   CHECK(run["scenario"]["failures"]["link_mtbf_s"].is_null());
-  CHECK(answer(failing) == run);
+  CHECK(answer_of(failing) == run);
   const std::string text = run_in(source_dir(), failing).out;
   for (const char* words : {"with failures, policy wait", "finish time, p95", "recommended time-out", "Daly"})
     CHECK(text.find(words) != std::string::npos);
-  CHECK(answer(failing + " --engine closed-form")["goodput"]["samples"] == 1000);
-  CHECK_FALSE(answer("fomoe simulate tests/ideal/two-sites.toml").contains("goodput"));
+  CHECK(answer_of(failing + " --engine closed-form")["goodput"]["samples"] == 1000);
+  CHECK_FALSE(answer_of("fomoe simulate tests/ideal/two-sites.toml").contains("goodput"));
   // With O_e = 1 a lost site would hold the only copy of its experts.
   const std::string copies = failing + " --set strategy.expert_overlap=2";
-  CHECK(answer(copies + " --set failures.policy=drop")["goodput"]["timeout_s"] ==
-        answer(copies)["goodput"]["recommended_timeout_s"]);
+  CHECK(answer_of(copies + " --set failures.policy=drop")["goodput"]["timeout_s"] ==
+        answer_of(copies)["goodput"]["recommended_timeout_s"]);
 }
 
 TEST_CASE("[failures]: dead links under policy wait end with a message instead of an endless run") {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/experiments/run_fomoe.hpp"
+#include "tests/experiments/answer.hpp"
 
 namespace {
 
@@ -19,18 +19,8 @@ using namespace fomoe::tests;
 using nlohmann::json;
 
 const std::vector<std::string> kCommands = {"", "cost", "simulate", "compare", "sweep", "reproduce", "list"};
-const std::string kTwoSites = "tests/ideal/two-sites.toml";
 const std::string kEightRegions =
     "experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --set network_model.host=ideal";
-
-Ran run(const std::string& command) { return run_in(source_dir(), command); }
-
-json answer(const std::string& command) {
-  const Ran ran = run(command);
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  CHECK(ran.err.empty());
-  return json::parse(ran.out);
-}
 
 std::vector<std::string> examples(const std::string& help) {
   std::vector<std::string> lines;
@@ -326,7 +316,7 @@ TEST_CASE("compare says which cases have the same answer, and why") {
 
 TEST_CASE("rows of a sweep say whether they fit into the GPUs' memory") {
   const Folder folder;
-  const Ran ran = run_in(folder.path(), "fomoe sweep " + source_dir() + "/" + kTwoSites +
+  const Ran ran = run_in(folder.path(), "fomoe sweep " + kTwoSites +
                                             " --set compute.gpus_per_site=2 --engine closed-form --vary "
                                             "compute.gpu_memory=1MB,80GB --output s.json");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
@@ -337,8 +327,8 @@ TEST_CASE("rows of a sweep say whether they fit into the GPUs' memory") {
   CHECK(rows[0]["wall_clock_s"] == rows[1]["wall_clock_s"]);
   CHECK(rows[1]["fits"] == true);
   CHECK_FALSE(rows[1].contains("problem"));
-  const Ran csv = run_in(folder.path(), "fomoe simulate " + source_dir() + "/" + kTwoSites +
-                                            " --set compute.gpu_memory=1MB --output s.csv");
+  const Ran csv =
+      run_in(folder.path(), "fomoe simulate " + kTwoSites + " --set compute.gpu_memory=1MB --output s.csv");
   REQUIRE_MESSAGE(csv.exit_status == 0, csv.err);
   const std::string text = read_all(folder / "s.csv");
   CHECK(text.substr(0, text.find('\n')).ends_with(",fits,problem"));

@@ -9,13 +9,7 @@
 using namespace fomoe::tests;
 using nlohmann::json;
 
-namespace {
-
-const std::string kTwoSites = "tests/ideal/two-sites.toml";
-
-Ran run(const std::string& command) { return run_in(source_dir(), command); }
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("simulate and compare end with status 3 if nothing meets --within, and their answer is complete") {
   const std::string simulate = "fomoe simulate " + kTwoSites;

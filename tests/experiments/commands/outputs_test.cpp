@@ -26,11 +26,6 @@ struct Scenario : Folder {
 "platform": {"sites": 2, "bandwidth": "1Gbps", "latency": "25ms", "trace": "trace.csv"}})";
 };
 
-bool has(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
-
 const std::string kTrace = "time,link,bandwidth,latency\n1s,uplink of site-0,500Mbps,\n";
 
 }  // namespace

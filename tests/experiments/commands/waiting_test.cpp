@@ -11,8 +11,6 @@ namespace {
 
 using namespace fomoe::tests;
 
-const std::string kTwoSites = "tests/ideal/two-sites.toml";
-
 }  // namespace
 
 TEST_CASE("what sites wait for is what would remove the waiting") {

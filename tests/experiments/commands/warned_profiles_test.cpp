@@ -14,8 +14,6 @@ using nlohmann::json;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// Steps of the preset `small` on a card of the catalogue, at the numbers of experts that two sites may hold.
 costmodel::StepProfile timed() {
   costmodel::StepProfile profile;

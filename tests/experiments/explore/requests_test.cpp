@@ -21,7 +21,6 @@ using namespace fomoe;
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 const std::string kFourRegions = source_dir() + "/experiments/scenarios/four-regions.toml";
 const std::string kToken = "0123456789abcdef";
 

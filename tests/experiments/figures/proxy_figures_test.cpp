@@ -13,7 +13,7 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-constexpr const char* kHeader =
+constexpr const char* kProxyHeader =
     "run,method,sites,local_steps,expert_overlap,placement,outer_optimizer,skip_token,d_model,layers,experts,"
     "tokens,global_batch_sequences,trainer.rate_transfer,trainer.learning_rate,strategy.reshuffle_rounds,"
     "seed,parameters,flops_per_"
@@ -54,7 +54,7 @@ std::string rows_of(const Row& r, const char* method) {
 /// The claims of the figure, with what our rows say.
 json claims(const std::string& id, const std::string& rows) {
   const Folder folder;
-  write_all(folder / "rows.csv", kHeader + rows);
+  write_all(folder / "rows.csv", kProxyHeader + rows);
   const Ran ran = run_in(folder.path(), "fomoe reproduce " + id + " --set rows=rows.csv --output new");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   return json::parse(read_all(folder / ("new/" + id + ".json")))["findings"]["claims_proxy"];

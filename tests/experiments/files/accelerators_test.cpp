@@ -19,10 +19,6 @@ using scenario::Accelerator;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
-
-Ran run(const std::string& command) { return run_in(source_dir(), command); }
-
 /// Returns "origin: detail" for each line of the report's provenance about `what`.
 std::string said_of(const json& report, const std::string& what) {
   std::string text;

@@ -19,19 +19,19 @@ namespace {
 
 const std::string kHeader =
     "src_region,dst_region,throughput_median_bits_per_s,throughput_samples,rtt_median_ms\n";
-const std::string kTop = "name = \"p\"\nsource = \"us\"\n";
-const std::string kTwoSites =
+const std::string kPlatformTop = "name = \"p\"\nsource = \"us\"\n";
+const std::string kTwoSiteTables =
     "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n[[site]]\nname = \"b\"\nuplink = "
     "\"1Gbps\"\ndownlink = \"1Gbps\"\n";
 
-platforms::Platform read(const std::string& toml, const std::string& csv = "") {
+platforms::Platform read_platform(const std::string& toml, const std::string& csv = "") {
   const Folder folder;
   write_all(folder / "p.toml", toml);
   if (!csv.empty()) write_all(folder / "m.csv", csv);
   return read_platform_file(folder / "p.toml");
 }
 
-std::string complaint(const std::string& toml, const std::string& csv = "") {
+std::string platform_complaint(const std::string& toml, const std::string& csv = "") {
   const Folder folder;
   write_all(folder / "p.toml", toml);
   if (!csv.empty()) write_all(folder / "m.csv", csv);
@@ -111,12 +111,12 @@ TEST_CASE("a scenario may take the first sites of a file") {
 
 TEST_CASE("a [[path]] wins over the CSV, and the CSV wins over [default_path]") {
   const std::string csv = kHeader + "a,b,8000,1,20\nb,a,16000,1,20\n";
-  const std::string three = "paths_csv = \"m.csv\"\n" + kTwoSites +
+  const std::string three = "paths_csv = \"m.csv\"\n" + kTwoSiteTables +
                             "[[site]]\nname = \"c\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
                             "[default_path]\nlatency = \"50ms\"\n"
                             "[[path]]\nfrom = \"b\"\nto = \"a\"\nlatency = \"7ms\"\n"
                             "[[path]]\nfrom = \"c\"\nto = \"a\"\nlatency = \"1ms\"\nbandwidth = \"8kbps\"\n";
-  const platforms::Platform p = read(kTop + three, csv);
+  const platforms::Platform p = read_platform(kPlatformTop + three, csv);
   CHECK(p.path(0, 1).bandwidth_bytes_per_s == 1000);
   CHECK(p.path(0, 1).latency_s == 0.01);
   CHECK(p.path(1, 0).bandwidth_bytes_per_s == 2000);  // from the CSV, since [[path]] gave only the latency
@@ -130,69 +130,73 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
   const std::string paths =
       "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n[[path]]\nfrom = \"b\"\nto = \"a\"\nlatency = "
       "\"1ms\"\n";
-  CHECK(complaint(kTop + kTwoSites + paths) == "accepted");
-  CHECK(complaint(kTop + kTwoSites + paths.substr(0, paths.find("[[path]]", 1))) ==
+  CHECK(platform_complaint(kPlatformTop + kTwoSiteTables + paths) == "accepted");
+  CHECK(platform_complaint(kPlatformTop + kTwoSiteTables + paths.substr(0, paths.find("[[path]]", 1))) ==
         "p.toml:1: path: got no path from \"b\" to \"a\"; expected every ordered pair of sites in paths_csv, "
         "a [[path]] or [default_path], or sites in platform.use_sites that have paths; "
         "for example [default_path] with latency = \"25ms\"");
-  CHECK(complaint(kTop) ==
+  CHECK(platform_complaint(kPlatformTop) ==
         "p.toml:1: site: got no site; expected at least one [[site]], or paths_csv; for example [[site]]");
-  CHECK(complaint("name = \"p\"\n" + kTwoSites + paths) ==
+  CHECK(platform_complaint("name = \"p\"\n" + kTwoSiteTables + paths) ==
         "p.toml:1: source: got nothing; expected a string in quotes; for example source = \"iperf3 between "
         "our sites, 2025-03-01\"");
-  CHECK(complaint(kTop + kTwoSites + paths + "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n") ==
+  CHECK(platform_complaint(kPlatformTop + kTwoSiteTables + paths +
+                           "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n") ==
         "p.toml:21: path.to: got the path from a to b twice; expected each path once; for example to = "
         "\"tokyo\"");
-  CHECK(complaint(kTop + kTwoSites + "[[path]]\nfrom = \"a\"\nto = \"bb\"\nlatency = \"1ms\"\n") ==
+  CHECK(platform_complaint(kPlatformTop + kTwoSiteTables +
+                           "[[path]]\nfrom = \"a\"\nto = \"bb\"\nlatency = \"1ms\"\n") ==
         "p.toml:13: path.to: got \"bb\"; expected the name of a site: \"a\", \"b\"; for example to = "
         "\"tokyo\"; did you mean \"b\"?");
-  CHECK(complaint(kTop + kTwoSites + "[[path]]\nfrom = \"a\"\nto = \"a\"\nlatency = \"1ms\"\n") ==
+  CHECK(platform_complaint(kPlatformTop + kTwoSiteTables +
+                           "[[path]]\nfrom = \"a\"\nto = \"a\"\nlatency = \"1ms\"\n") ==
         "p.toml:13: path.to: got the sending site itself; expected another site; for example to = \"tokyo\"");
-  CHECK(complaint(kTop + kTwoSites + "latncy = \"1ms\"\n") ==
+  CHECK(platform_complaint(kPlatformTop + kTwoSiteTables + "latncy = \"1ms\"\n") ==
         "p.toml:11: site.latncy: got an unknown key; expected one of name, uplink, downlink, region, "
         "rates_of, compute_factor, queue, out_links, in_links; for example "
         "name = \"paris\"");
-  CHECK(complaint(kTop + "[site]\nname = \"a\"\n") ==
+  CHECK(platform_complaint(kPlatformTop + "[site]\nname = \"a\"\n") ==
         "p.toml:3: site: got a table; expected a list of tables; for example [[site]]");
-  CHECK(complaint(kTop + "[[site]]\nname = \"a\"\n")
+  CHECK(platform_complaint(kPlatformTop + "[[site]]\nname = \"a\"\n")
             .starts_with("p.toml:3: site.uplink: got nothing; expected a data rate"));
-  CHECK(complaint(kTop + "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"5ms\"\n")
+  CHECK(platform_complaint(kPlatformTop + "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"5ms\"\n")
             .starts_with("p.toml:6: site.downlink: got \"5ms\" (a time); expected a data rate"));
-  CHECK(complaint(kTop + "paths_csv = \"absent.csv\"\n" + kTwoSites)
+  CHECK(platform_complaint(kPlatformTop + "paths_csv = \"absent.csv\"\n" + kTwoSiteTables)
             .find("absent.csv:1: paths_csv: got no readable file") == 0);
 }
 
 TEST_CASE("wrong CSV files: the message has the line and the column") {
-  const std::string toml = kTop + "paths_csv = \"m.csv\"\n" + kTwoSites;
+  const std::string toml = kPlatformTop + "paths_csv = \"m.csv\"\n" + kTwoSiteTables;
   const std::string good = "a,b,8000,1,20\nb,a,16000,1,20\n";
   const std::string row = "; for example aws:us-east-1,azure:eastus,4850218610,1,1.9";
-  CHECK(complaint(toml, kHeader + good) == "accepted");
-  CHECK(complaint(toml, "src,dst\n" + good)
+  CHECK(platform_complaint(toml, kHeader + good) == "accepted");
+  CHECK(platform_complaint(toml, "src,dst\n" + good)
             .starts_with("m.csv:1: header: got \"src,dst\"; expected \"src_region,"));
-  CHECK(complaint(toml, kHeader + "a,b,8000,1\n") == "m.csv:2: row: got 4 cells; expected 5 cells" + row);
-  CHECK(complaint(toml, kHeader + good + "b,a,16000,1,20\n") ==
+  CHECK(platform_complaint(toml, kHeader + "a,b,8000,1\n") ==
+        "m.csv:2: row: got 4 cells; expected 5 cells" + row);
+  CHECK(platform_complaint(toml, kHeader + good + "b,a,16000,1,20\n") ==
         "m.csv:4: src_region, dst_region: got the path from b to a twice; expected each pair once" + row);
-  CHECK(complaint(toml, kHeader + "a,b,fast,1,20\n") ==
+  CHECK(platform_complaint(toml, kHeader + "a,b,fast,1,20\n") ==
         "m.csv:2: throughput_median_bits_per_s: got \"fast\"; expected a number above zero; for example "
         "4850218610");
-  CHECK(complaint(toml, kHeader + "a,b,8000,1,20\nb,a,8000,1,\n") ==
+  CHECK(platform_complaint(toml, kHeader + "a,b,8000,1,20\nb,a,8000,1,\n") ==
         "m.csv:3: rtt_median_ms: got \"\"; expected a number above zero; for example 1.9");
-  CHECK(complaint(toml, kHeader + "a,b,8000,1,-20\n") ==
+  CHECK(platform_complaint(toml, kHeader + "a,b,8000,1,-20\n") ==
         "m.csv:2: rtt_median_ms: got \"-20\"; expected a number above zero; for example 1.9");
-  CHECK(complaint(toml, kHeader + "a,b,nan,1,20\n") ==
+  CHECK(platform_complaint(toml, kHeader + "a,b,nan,1,20\n") ==
         "m.csv:2: throughput_median_bits_per_s: got \"nan\"; expected a number above zero; for example "
         "4850218610");
 }
 
 TEST_CASE("a line in out_links and in_links is crossed twice between its own sites, and is named") {
-  const std::string toml = kTop + "[[link]]\nname = \"line\"\nbandwidth = \"1Gbps\"\n" +
+  const std::string toml = kPlatformTop + "[[link]]\nname = \"line\"\nbandwidth = \"1Gbps\"\n" +
                            "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nout_links = "
                            "[\"line\"]\nin_links = [\"line\"]\n"
                            "[[site]]\nname = \"b\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nout_links = "
                            "[\"line\"]\nin_links = [\"line\"]\n"
                            "[[site]]\nname = \"c\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
                            "[default_path]\nlatency = \"25ms\"\n";
-  const platforms::Platform p = read(toml);
+  const platforms::Platform p = read_platform(toml);
   CHECK(p.shared_by(0, 1).size() == 2);
   CHECK(p.shared_by(0, 2).size() == 1);
   CHECK(p.shared_by(2, 1).size() == 1);
@@ -204,11 +208,11 @@ TEST_CASE("a line in out_links and in_links is crossed twice between its own sit
 
 TEST_CASE("a [[site]] beside paths_csv hides no place of it, and sites that are not used need no paths") {
   const std::string csv = kHeader + "x,y,1e9,1,10\ny,x,1e9,1,10\n";
-  const std::string toml = kTop +
+  const std::string toml = kPlatformTop +
                            "paths_csv = \"m.csv\"\n[[site]]\nname = \"own\"\nuplink = \"1Gbps\"\n"
                            "downlink = \"1Gbps\"\n";
-  CHECK(complaint(toml, csv).find("no path from \"own\" to \"x\"") != std::string::npos);
-  CHECK(read(toml + "[default_path]\nlatency = \"5ms\"\n", csv).size() == 3);
+  CHECK(platform_complaint(toml, csv).find("no path from \"own\" to \"x\"") != std::string::npos);
+  CHECK(read_platform(toml + "[default_path]\nlatency = \"5ms\"\n", csv).size() == 3);
   const Folder folder;
   write_all(folder / "p.toml", toml);
   write_all(folder / "m.csv", "\xEF\xBB\xBF" + csv);  // as a spreadsheet writes it

@@ -7,7 +7,7 @@
 
 #include "experiments/files/prices_file.hpp"
 #include "experiments/text/units.hpp"
-#include "tests/experiments/run_fomoe.hpp"
+#include "tests/experiments/answer.hpp"
 
 using namespace fomoe;
 using namespace fomoe::tests;
@@ -15,10 +15,10 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kTop = "name = \"p\"\nas_of = \"2026-01-15\"\nsource = \"a test\"\n";
+const std::string kPricesTop = "name = \"p\"\nas_of = \"2026-01-15\"\nsource = \"a test\"\n";
 const std::string kGpu = "[[gpu]]\non_demand = \"3.60USD\"\nspot = \"1.80USD\"\n";
 
-costmodel::Prices read(const std::string& toml, const std::string& pricing = "on_demand") {
+costmodel::Prices read_prices(const std::string& toml, const std::string& pricing = "on_demand") {
   const Folder folder;
   write_all(folder / "p.toml", toml);
   platforms::Platform platform = platforms::uniform(3, 1, 1, 0);
@@ -30,9 +30,9 @@ costmodel::Prices read(const std::string& toml, const std::string& pricing = "on
 }
 
 // Returns the message about the price file `toml`, from the file's name on, without its folder.
-std::string complaint(const std::string& toml, const std::string& pricing = "on_demand") {
+std::string price_complaint(const std::string& toml, const std::string& pricing = "on_demand") {
   try {
-    (void)read(toml, pricing);
+    (void)read_prices(toml, pricing);
   } catch (const std::exception& error) {
     const std::string text = error.what();
     return text.substr(text.find("p.toml"));
@@ -41,12 +41,6 @@ std::string complaint(const std::string& toml, const std::string& pricing = "on_
 }
 
 bool close(double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(b); }
-
-json answer(const std::string& command) {
-  const Ran ran = run_in(source_dir(), command);
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  return json::parse(ran.out);
-}
 
 }  // namespace
 
@@ -68,13 +62,13 @@ TEST_CASE("power: watts") {
 TEST_CASE(
     "price file: a row prices the sites whose names begin with its name, and the longest match counts") {
   const costmodel::Prices prices =
-      read(kTop + kGpu +
-           "[[gpu]]\nsites = \"aws:\"\non_demand = \"7.20USD\"\n"
-           "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
-           "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n"
-           "[[egress]]\nsites = \"aws:eu\"\nper_gb = \"0.02USD\"\n"
-           "[[port]]\nsites = \"paris\"\nmonth = \"1600USD\"\n"
-           "[[electricity]]\nkwh = \"0.36USD\"\n");
+      read_prices(kPricesTop + kGpu +
+                  "[[gpu]]\nsites = \"aws:\"\non_demand = \"7.20USD\"\n"
+                  "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
+                  "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n"
+                  "[[egress]]\nsites = \"aws:eu\"\nper_gb = \"0.02USD\"\n"
+                  "[[port]]\nsites = \"paris\"\nmonth = \"1600USD\"\n"
+                  "[[electricity]]\nkwh = \"0.36USD\"\n");
   CHECK(prices.currency == "USD");
   CHECK(prices.as_of == "2026-01-15");
   CHECK(close(prices.sites[0].gpu_price_per_s, 7.2 / 3600));
@@ -95,16 +89,16 @@ TEST_CASE(
 
 TEST_CASE("price file: egress by destination, and a kind of price for each site") {
   const costmodel::Prices prices =
-      read(kTop + kGpu +
-           "[[egress]]\nsites = \"aws:\"\nto = \"aws:\"\nper_gb = \"0.02USD\"\n"
-           "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
-           "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n");
+      read_prices(kPricesTop + kGpu +
+                  "[[egress]]\nsites = \"aws:\"\nto = \"aws:\"\nper_gb = \"0.02USD\"\n"
+                  "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
+                  "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n");
   REQUIRE(prices.sites[0].egress_to.size() == 1);
   CHECK(prices.sites[0].egress_to[0].sites == "aws:");
   CHECK(close(prices.sites[0].egress_to[0].tiers[0].price_per_byte, 0.02e-9));
   REQUIRE(prices.sites[0].egress.size() == 2);
   const Folder folder;
-  write_all(folder / "p.toml", kTop + kGpu + "[[gpu]]\nsites = \"site-0\"\nowned = \"1.20USD\"\n");
+  write_all(folder / "p.toml", kPricesTop + kGpu + "[[gpu]]\nsites = \"site-0\"\nowned = \"1.20USD\"\n");
   const costmodel::Prices mixed =
       scenario::read_price_file(folder / "p.toml", {"owned", "spot"}, platforms::uniform(2, 1, 1, 0));
   CHECK(close(mixed.sites[0].gpu_price_per_s, 1.2 / 3600));
@@ -115,9 +109,9 @@ TEST_CASE("price file: egress by destination, and a kind of price for each site"
 }
 
 TEST_CASE("price file: on demand, spot or owned, and no price if none is given") {
-  CHECK(close(read(kTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
+  CHECK(close(read_prices(kPricesTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
   CHECK(
-      complaint(kTop + kGpu, "owned") ==
+      price_complaint(kPricesTop + kGpu, "owned") ==
       "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites is a "
       "prefix of this name, or one without sites, with owned, or pricing = \"spot\" in a [[site]] of the "
       "scenario; for "
@@ -127,18 +121,19 @@ TEST_CASE("price file: on demand, spot or owned, and no price if none is given")
 TEST_CASE("price file: every mistake is reported with its line") {
   const std::string tiers = "[[egress]]\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n";
   CHECK(
-      complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
+      price_complaint(kPricesTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
       "p.toml:11: egress.up_to: got a tier whose up_to does not exceed that of the tier before it; expected "
       "tiers of the same sites and destinations in ascending order, the last one without up_to; for example "
       "up_to = \"10TB\"");
-  CHECK(complaint(kTop + kGpu + "[[port]]\nmonth = \"1EUR\"\n") ==
+  CHECK(price_complaint(kPricesTop + kGpu + "[[port]]\nmonth = \"1EUR\"\n") ==
         "p.toml:8: port.month: got EUR; expected USD, the currency of the prices above; for example month = "
         "\"1600USD\"");
-  CHECK(complaint(kTop + kGpu + kGpu)
+  CHECK(price_complaint(kPricesTop + kGpu + kGpu)
             .starts_with("p.toml:7: gpu.sites: got \"\" twice; expected each prefix once"));
-  CHECK(complaint("name = \"p\"\nsource = \"s\"\n" + kGpu)
+  CHECK(price_complaint("name = \"p\"\nsource = \"s\"\n" + kGpu)
             .starts_with("p.toml:1: as_of: got nothing; expected a string"));
-  CHECK(complaint(kTop + "[[gpus]]\non_demand = \"1USD\"\n").find("did you mean") != std::string::npos);
+  CHECK(price_complaint(kPricesTop + "[[gpus]]\non_demand = \"1USD\"\n").find("did you mean") !=
+        std::string::npos);
 }
 
 TEST_CASE("the example price file is read, marked as assumed, and prices the eight regions") {

@@ -21,8 +21,6 @@ using scenario::PublishedSteps;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
-
 PublishedSteps row_of(const std::string& quantity, double value) {
   PublishedSteps row;
   row.accelerator = "H100-SXM";

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "experiments/files/quality_csv.hpp"
-#include "tests/experiments/run_fomoe.hpp"
+#include "tests/experiments/answer.hpp"
 
 using namespace fomoe;
 using namespace fomoe::tests;
@@ -38,14 +38,6 @@ const std::string kPaper =
     "tests/ideal/two-sites.toml --set workload.global_batch_sequences=1024 --set "
     "workload.tokens=1.34e9 "
     "--set quality.model=paper-table ";
-
-Ran run(const std::string& command) { return run_in(source_dir(), command); }
-
-json answer(const std::string& command) {
-  const Ran ran = run(command);
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  return json::parse(ran.out);
-}
 
 }  // namespace
 

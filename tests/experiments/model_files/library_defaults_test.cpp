@@ -20,7 +20,7 @@ using scenario::Json;
 
 namespace {
 
-GuessedModel read(const Folder& folder, const Json& config) {
+GuessedModel guessed(const Folder& folder, const Json& config) {
   write_all(folder / "c.json", config.dump());
   return scenario::read_hf_model(folder / "c.json");
 }
@@ -34,9 +34,9 @@ std::string notes(const GuessedModel& model) {
   return text;
 }
 
-std::string complaint(const Folder& folder, const Json& config) {
+std::string refusal(const Folder& folder, const Json& config) {
   try {
-    (void)read(folder, config);
+    (void)guessed(folder, config);
   } catch (const FileError& error) {
     return error.what();
   }
@@ -74,7 +74,7 @@ Json with_images() {
 
 TEST_CASE("an omitted field has the library's default, and the answer says so") {
   const Folder folder;
-  const GuessedModel model = read(folder, gemma2());
+  const GuessedModel model = guessed(folder, gemma2());
   CHECK(model.shape.kv_heads == 4);  // not as many as the 8 heads
   CHECK(count_parameters(model.shape).total() == 2'614'341'888);
   CHECK(notes(model) ==
@@ -82,11 +82,11 @@ TEST_CASE("an omitted field has the library's default, and the answer says so") 
         "does not state it\n");
   Json stated = gemma2();
   stated["num_key_value_heads"] = 4;
-  CHECK(read(folder, stated).shape == model.shape);
-  CHECK(read(folder, stated).notes.empty());
+  CHECK(guessed(folder, stated).shape == model.shape);
+  CHECK(guessed(folder, stated).notes.empty());
   // A null is stated, and the library makes as many as heads of it.
   stated["num_key_value_heads"] = nullptr;
-  CHECK(read(folder, stated).shape.kv_heads == 8);
+  CHECK(guessed(folder, stated).shape.kv_heads == 8);
 }
 
 TEST_CASE("a default that contradicts a stated value is named in the message") {
@@ -94,13 +94,13 @@ TEST_CASE("a default that contradicts a stated value is named in the message") {
   Json config = gemma2();
   config["num_attention_heads"] = 6;
   CHECK(
-      complaint(folder, config)
+      refusal(folder, config)
           .find(
               ":1: num_key_value_heads: got nothing, so that it has the default 4 of transformers 5.24.0 for "
               "gemma2; expected a divisor of num_attention_heads = 6; for example \"num_key_value_heads\": "
               "6") != std::string::npos);
   config["num_key_value_heads"] = 6;  // what the message proposes
-  CHECK(complaint(folder, config) == "accepted");
+  CHECK(refusal(folder, config) == "accepted");
 }
 
 TEST_CASE("an architecture without known defaults must state what they would decide") {
@@ -109,18 +109,18 @@ TEST_CASE("an architecture without known defaults must state what they would dec
                  {"num_hidden_layers", 2},   {"vocab_size", 100},        {"num_attention_heads", 4},
                  {"num_local_experts", 4},   {"num_experts_per_tok", 2}, {"tie_word_embeddings", false},
                  {"num_key_value_heads", 2}, {"attention_bias", true},   {"lm_head_bias", true}};
-  CHECK(complaint(folder, config) == "accepted");
-  CHECK(read(folder, config).notes.empty());
+  CHECK(refusal(folder, config) == "accepted");
+  CHECK(guessed(folder, config).notes.empty());
   for (const char* field : {"tie_word_embeddings", "attention_bias", "lm_head_bias", "num_key_value_heads"}) {
     Json rest = config;
     rest.erase(field);
-    const std::string message = complaint(folder, rest);
+    const std::string message = refusal(folder, rest);
     CHECK(message.find(std::string(":1: ") + field + ": got nothing; expected") != std::string::npos);
     // The example of the message, put into the file.
     const std::size_t example = message.find("for example \"") + 12;
     const std::string text = "{" + message.substr(example, message.find('\n', example) - example) + "}";
     rest.update(Json::parse(text));
-    if (std::string_view(field) != "num_key_value_heads") CHECK(complaint(folder, rest) == "accepted");
+    if (std::string_view(field) != "num_key_value_heads") CHECK(refusal(folder, rest) == "accepted");
   }
 }
 
@@ -132,22 +132,22 @@ TEST_CASE("Grok-2 is known by its class; its heads must be stated") {
                  {"num_local_experts", 4},   {"num_experts_per_tok", 2},
                  {"residual_moe", true},     {"num_hidden_layers", 2},
                  {"num_attention_heads", 4}, {"num_key_value_heads", 2}};
-  const ModelShape shape = read(folder, config).shape;
+  const ModelShape shape = guessed(folder, config).shape;
   CHECK_FALSE(shape.tied_embeddings);
   CHECK(count_parameters(shape).dense_ffn == 2 * 3 * 64 * 96);
   config.erase("num_key_value_heads");
-  CHECK(complaint(folder, config).find("num_key_value_heads: got nothing; expected the number of") !=
+  CHECK(refusal(folder, config).find("num_key_value_heads: got nothing; expected the number of") !=
         std::string::npos);
   config["num_key_value_heads"] = 2;
   config["architectures"] = {"GitForCausalLM"};
-  CHECK(complaint(folder, config).find("model_type: got \"git\"") != std::string::npos);
+  CHECK(refusal(folder, config).find("model_type: got \"git\"") != std::string::npos);
 }
 
 TEST_CASE("only the language model of a model with images counts, and a note says what is left out") {
   const Folder folder;
   Json config = with_images();
   config["tie_word_embeddings"] = false;
-  const GuessedModel model = read(folder, config);
+  const GuessedModel model = guessed(folder, config);
   CHECK(notes(model) == "only the language model, which runs for tokens of text; left out: vision_config\n");
   CHECK(model.shape.architecture == "qwen3_vl_moe");
   // Embedding and unembedding, attention with norms of queries and keys, experts, routers and norms.
@@ -157,7 +157,7 @@ TEST_CASE("only the language model of a model with images counts, and a note say
     Json flat = config["text_config"];
     flat["model_type"] = "qwen3_vl_moe";
     flat["tie_word_embeddings"] = false;
-    CHECK(read(folder, flat).shape == model.shape);
+    CHECK(guessed(folder, flat).shape == model.shape);
   }
   SUBCASE("a model of an unknown name whose language model is known") {
     config["model_type"] = "unheard_of";
@@ -165,7 +165,7 @@ TEST_CASE("only the language model of a model with images counts, and a note say
       Json renamed = config;
       renamed[object] = renamed["text_config"];
       renamed.erase("text_config");
-      GuessedModel other = read(folder, renamed);
+      GuessedModel other = guessed(folder, renamed);
       CHECK(other.shape.architecture == "unheard_of");
       other.shape.architecture = model.shape.architecture;
       CHECK(other.shape == model.shape);
@@ -174,11 +174,11 @@ TEST_CASE("only the language model of a model with images counts, and a note say
   }
   SUBCASE("whether the embedding is shared: by the whole model, by the language model, by its default") {
     config["text_config"]["tie_word_embeddings"] = true;
-    CHECK_FALSE(read(folder, config).shape.tied_embeddings);
+    CHECK_FALSE(guessed(folder, config).shape.tied_embeddings);
     config.erase("tie_word_embeddings");
-    CHECK(read(folder, config).shape.tied_embeddings);
+    CHECK(guessed(folder, config).shape.tied_embeddings);
     config["text_config"].erase("tie_word_embeddings");
-    const GuessedModel defaults = read(folder, config);
+    const GuessedModel defaults = guessed(folder, config);
     CHECK(defaults.shape.tied_embeddings);
     CHECK(notes(defaults).find("tie_word_embeddings = true, the default of transformers 5.24.0 for "
                                "qwen3_vl_moe_text") != std::string::npos);
@@ -193,12 +193,13 @@ TEST_CASE("Mistral 3 contains a language model of one of several architectures")
                {"sliding_window", nullptr}};
   const Json config = {
       {"model_type", "mistral3"}, {"text_config", text}, {"vision_config", {{"hidden_size", 8}}}};
-  const ModelShape shape = read(folder, config).shape;
+  const ModelShape shape = guessed(folder, config).shape;
   CHECK(count_parameters(shape).total() == 2 * 100 * 64 + 2 * (3 * 64 * 64 + 3 * 64 * 32 + 2 * 64) + 64);
   text["model_type"] = "ministral3";
-  CHECK(count_parameters(read(folder, {{"model_type", "mistral3"}, {"text_config", text}}).shape).total() ==
-        count_parameters(shape).total());
-  CHECK(complaint(folder, {{"model_type", "mistral3"}})
+  CHECK(
+      count_parameters(guessed(folder, {{"model_type", "mistral3"}, {"text_config", text}}).shape).total() ==
+      count_parameters(shape).total());
+  CHECK(refusal(folder, {{"model_type", "mistral3"}})
             .find("text_config: got nothing; expected an object with the fields of the language model") !=
         std::string::npos);
 }
@@ -221,7 +222,7 @@ TEST_CASE("the experts for images of ERNIE-VL do not count, in either form of it
                  {"use_bias", false},
                  {"tie_word_embeddings", true},
                  {"vision_config", {{"depth", 2}}}};
-  const GuessedModel model = read(folder, config);
+  const GuessedModel model = guessed(folder, config);
   CHECK(count_parameters(model.shape).expert == 3 * 8 * 3 * 64 * 32);
   CHECK(count_parameters(model.shape).dense_ffn == 3 * 64 * 96 + 3 * 2 * 3 * 64 * 32);
   CHECK(notes(model) ==
@@ -229,7 +230,7 @@ TEST_CASE("the experts for images of ERNIE-VL do not count, in either form of it
         "images\n");
   for (const char* field : {"moe_layer_start_index", "moe_layer_end_index"}) config.erase(field);
   config["moe_num_experts"] = 8;
-  CHECK(read(folder, config).shape == model.shape);  // only the first layer is dense
+  CHECK(guessed(folder, config).shape == model.shape);  // only the first layer is dense
 }
 
 TEST_CASE("hybrids without experts: their blocks are dense, and all their parameters are active") {
@@ -254,18 +255,18 @@ TEST_CASE("hybrids without experts: their blocks are dense, and all their parame
                   {"mamba_proj_bias", false},
                   {"tie_word_embeddings", false},
                   {"vocab_size", 100}};
-  const ModelShape shape = read(folder, granite).shape;
+  const ModelShape shape = guessed(folder, granite).shape;
   CHECK(shape.experts == 0);
   CHECK(count_parameters(shape).dense_ffn == 4 * 3 * 64 * 48);
   CHECK(costmodel::attention_layers(shape) == 1);
   CHECK(active_parameters(shape) == count_parameters(shape).total());
   granite["mamba_d_head"] = 32;  // the library refuses it as well
-  CHECK(complaint(folder, granite).find("mamba_d_head: got 32; expected 16, which is") != std::string::npos);
+  CHECK(refusal(folder, granite).find("mamba_d_head: got 32; expected 16, which is") != std::string::npos);
   granite["mamba_d_head"] = "auto";
   // With experts, the publisher's convention decides about the embedding table.
   granite["num_local_experts"] = 4;
   granite["num_experts_per_tok"] = 2;
-  CHECK(read(folder, granite).shape.experts == 4);
+  CHECK(guessed(folder, granite).shape.experts == 4);
   const Json nemotron = {{"model_type", "nemotron_h"},  {"hybrid_override_pattern", "M-*-"},
                          {"hidden_size", 64},           {"intermediate_size", 32},
                          {"num_hidden_layers", 4},      {"num_attention_heads", 4},
@@ -274,7 +275,7 @@ TEST_CASE("hybrids without experts: their blocks are dense, and all their parame
                          {"ssm_state_size", 16},        {"mamba_num_heads", 4},
                          {"mamba_head_dim", 16},        {"conv_kernel", 4},
                          {"tie_word_embeddings", false}};
-  const ModelShape dense = read(folder, nemotron).shape;
+  const ModelShape dense = guessed(folder, nemotron).shape;
   CHECK(active_parameters(dense) == count_parameters(dense).total());
 }
 
@@ -290,7 +291,7 @@ TEST_CASE("Jamba: scores only in the layers with attention, states of Mamba in t
                  {"mamba_d_conv", 4},        {"mamba_expand", 2},
                  {"mamba_dt_rank", "auto"},  {"mamba_conv_bias", true},
                  {"mamba_proj_bias", false}, {"tie_word_embeddings", false}};
-  ModelShape shape = read(folder, config).shape;
+  ModelShape shape = guessed(folder, config).shape;
   shape.sequence_length = 1000;
   CHECK(costmodel::attention_layers(shape) == 1);
   CHECK(shape.linear->gate_rank == 4);  // 64 ÷ 16
@@ -299,13 +300,12 @@ TEST_CASE("Jamba: scores only in the layers with attention, states of Mamba in t
         12.0 * 64 * 1000 + 7 * 6.0 * (2 * 128 * 16 + 128 * 4));
   CHECK(shape.moe_layer_list == std::vector<std::int64_t>{1, 3, 5, 7});
   config["num_experts"] = 1;  // Jamba's name for a dense block
-  const ModelShape dense = read(folder, config).shape;
+  const ModelShape dense = guessed(folder, config).shape;
   CHECK(dense.experts == 0);
   CHECK(count_parameters(dense).dense_ffn == 8 * 3 * 64 * 32);
   config["attn_layer_offset"] = 8;
-  CHECK(
-      complaint(folder, config).find("attn_layer_offset: got 8; expected less than attn_layer_period = 8") !=
-      std::string::npos);
+  CHECK(refusal(folder, config).find("attn_layer_offset: got 8; expected less than attn_layer_period = 8") !=
+        std::string::npos);
 }
 
 TEST_CASE("DeepSeek-V4-Flash: attention sees a window and compressed keys") {
@@ -314,7 +314,7 @@ TEST_CASE("DeepSeek-V4-Flash: attention sees a window and compressed keys") {
   const Folder folder;
   for (const Json& row : Json::parse(*whole_file(path))) {
     if (row["name"] != "DeepSeek-V4-Flash") continue;
-    ModelShape shape = read(folder, row["config"]).shape;
+    ModelShape shape = guessed(folder, row["config"]).shape;
     shape.sequence_length = 65536;
     // 64 heads of 512 elements in 43 layers with a window of 128 tokens; 21 layers see 512 of 16384 keys,
     // which 64 heads of 128 elements have scored, and 20 layers see 512 keys.
@@ -330,7 +330,7 @@ TEST_CASE("DeepSeek-V4-Flash: attention sees a window and compressed keys") {
                       : ratio == 4 ? "compressed_sparse_attention"
                                    : "heavily_compressed_attention");
     named["layer_types"] = types;
-    CHECK(read(folder, named).shape == read(folder, row["config"]).shape);
+    CHECK(guessed(folder, named).shape == guessed(folder, row["config"]).shape);
   }
 }
 

@@ -26,29 +26,29 @@ std::string weights(const Json& header) {
   return length + text;
 }
 
-void add(Json& header, const std::string& name, const std::vector<std::int64_t>& shape,
-         const std::string& dtype = "BF16") {
+void add_weight(Json& header, const std::string& name, const std::vector<std::int64_t>& shape,
+                const std::string& dtype = "BF16") {
   header[name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {0, 0}}};
 }
 
 /// d = 8, V = 20, three layers with attention, of which the last two have 4 experts of width 6.
 Json sample() {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
-  add(header, "model.embed_tokens.weight", {20, 8});
-  add(header, "lm_head.weight", {20, 8});
+  add_weight(header, "model.embed_tokens.weight", {20, 8});
+  add_weight(header, "lm_head.weight", {20, 8});
   for (int layer = 0; layer < 3; ++layer) {
     const std::string prefix = "model.layers." + std::to_string(layer) + '.';
-    add(header, prefix + "self_attn.qkv.weight", {24, 8});
+    add_weight(header, prefix + "self_attn.qkv.weight", {24, 8});
     if (layer == 0) {
-      add(header, prefix + "mlp.up_proj.weight", {32, 8});
+      add_weight(header, prefix + "mlp.up_proj.weight", {32, 8});
       continue;
     }
-    add(header, prefix + "mlp.gate.weight", {4, 8});
+    add_weight(header, prefix + "mlp.gate.weight", {4, 8});
     for (int expert = 0; expert < 4; ++expert) {
-      add(header, prefix + "mlp.experts." + std::to_string(expert) + ".up_proj.weight", {6, 8});
-      add(header, prefix + "mlp.experts." + std::to_string(expert) + ".down_proj.weight", {8, 6});
+      add_weight(header, prefix + "mlp.experts." + std::to_string(expert) + ".up_proj.weight", {6, 8});
+      add_weight(header, prefix + "mlp.experts." + std::to_string(expert) + ".down_proj.weight", {8, 6});
     }
-    add(header, prefix + "mlp.shared_experts.up_proj.weight", {6, 8});
+    add_weight(header, prefix + "mlp.shared_experts.up_proj.weight", {6, 8});
   }
   return header;
 }
@@ -56,7 +56,7 @@ Json sample() {
 constexpr std::int64_t kExperts = 2 * 4 * 2 * 6 * 8;
 constexpr std::int64_t kDense = 2 * 20 * 8 + 3 * 24 * 8 + 32 * 8 + 2 * (4 * 8 + 6 * 8);
 
-GuessedModel read(const Folder& folder, const Json& header) {
+GuessedModel read_header(const Folder& folder, const Json& header) {
   write_all(folder / "model.safetensors", weights(header));
   return scenario::read_weights(folder.path());
 }
@@ -87,7 +87,7 @@ const std::string kScenario =
 
 TEST_CASE("weights: the tensors named experts are the routed experts, and all others are dense") {
   const Folder folder;
-  const GuessedModel model = read(folder, sample());
+  const GuessedModel model = read_header(folder, sample());
   CHECK(model.shape.opaque->expert_parameters == kExperts);
   CHECK(model.shape.opaque->dense_parameters == kDense);
   CHECK(model.shape.layers == 3);
@@ -109,22 +109,22 @@ TEST_CASE("weights: the tensors named experts are the routed experts, and all ot
 TEST_CASE("weights: experts in one tensor for each layer, in all of its usual forms") {
   const Folder folder;
   Json header = Json::object();
-  add(header, "model.embed_tokens.weight", {20, 8});
+  add_weight(header, "model.embed_tokens.weight", {20, 8});
   SUBCASE("a dimension for the experts") {
-    add(header, "model.layers.0.mlp.experts.gate_up_proj", {4, 8, 12});
+    add_weight(header, "model.layers.0.mlp.experts.gate_up_proj", {4, 8, 12});
   }
   SUBCASE("a name without the word experts") {
-    add(header, "model.layers.0.block_sparse_moe.input_linear.weight", {4, 8, 12});
+    add_weight(header, "model.layers.0.block_sparse_moe.input_linear.weight", {4, 8, 12});
   }
   SUBCASE("another stack of layers before this one, which has experts as well") {
-    add(header, "model.layers.0.mlp.experts.gate_up_proj", {4, 8, 12});
-    add(header, "extra.layers.0.mlp.experts.gate_up_proj", {3, 2, 2});
+    add_weight(header, "model.layers.0.mlp.experts.gate_up_proj", {4, 8, 12});
+    add_weight(header, "extra.layers.0.mlp.experts.gate_up_proj", {3, 2, 2});
   }
   SUBCASE("rows of one matrix, counted by the router") {
-    add(header, "model.layers.0.ffn.experts.mlp.w1", {4 * 12, 8});
-    add(header, "model.layers.0.ffn.router.layer.weight", {4, 8});
+    add_weight(header, "model.layers.0.ffn.experts.mlp.w1", {4 * 12, 8});
+    add_weight(header, "model.layers.0.ffn.router.layer.weight", {4, 8});
   }
-  const GuessedModel model = read(folder, header);
+  const GuessedModel model = read_header(folder, header);
   CHECK(model.shape.experts == 4);
   CHECK(model.shape.opaque->expert_parameters == 4 * 8 * 12);
 }
@@ -132,12 +132,12 @@ TEST_CASE("weights: experts in one tensor for each layer, in all of its usual fo
 TEST_CASE("weights: a convolution with three dimensions is no expert, and interleaved layers are found") {
   const Folder folder;
   Json header = Json::object();
-  add(header, "model.layers.0.moe.conv.weight", {16, 1, 4});
-  add(header, "model.layers.1.mlp.experts.down_proj", {4, 8, 12});
-  add(header, "model.layers.2.mlp.down_proj", {8, 12});
-  add(header, "model.layers.3.mlp.experts.down_proj", {4, 8, 12});
-  add(header, "model.layers.4.mlp.down_proj", {8, 12});
-  const GuessedModel model = read(folder, header);
+  add_weight(header, "model.layers.0.moe.conv.weight", {16, 1, 4});
+  add_weight(header, "model.layers.1.mlp.experts.down_proj", {4, 8, 12});
+  add_weight(header, "model.layers.2.mlp.down_proj", {8, 12});
+  add_weight(header, "model.layers.3.mlp.experts.down_proj", {4, 8, 12});
+  add_weight(header, "model.layers.4.mlp.down_proj", {8, 12});
+  const GuessedModel model = read_header(folder, header);
   CHECK(model.shape.moe_layer_list == std::vector<std::int64_t>{1, 3});
   CHECK(model.shape.opaque->dense_parameters == 16 * 4 + 2 * 8 * 12);
   CHECK(expert_elements(model.shape) == 8 * 12);
@@ -147,7 +147,7 @@ TEST_CASE("weights with a config.json: what it names is taken from it, even of a
   const Folder folder;
   write_all(folder / "config.json",
             R"({"model_type": "unheard_of", "num_attention_heads": 2, "num_experts_per_tok": 2})");
-  const GuessedModel model = read(folder, sample());
+  const GuessedModel model = read_header(folder, sample());
   CHECK(model.shape.heads == 2);
   CHECK(model.shape.active_experts == 2);
   CHECK(detail(model, "model").find("an architecture that is not in the table") != std::string::npos);
@@ -160,7 +160,7 @@ TEST_CASE("weights with a config.json: what it names is taken from it, even of a
 TEST_CASE("weights with a config.json whose values are of another kind: they are as good as missing") {
   const Folder folder;
   write_all(folder / "config.json", R"({"num_attention_heads": [2, 4], "num_experts_per_tok": "two"})");
-  const GuessedModel model = read(folder, sample());
+  const GuessedModel model = read_header(folder, sample());
   CHECK(model.shape.heads == 0);
   CHECK(model.shape.active_experts == 4);
 }
@@ -171,21 +171,21 @@ TEST_CASE("weights of a known architecture: nothing is guessed if the counts agr
             R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
                 "intermediate_size": 16, "vocab_size": 20, "tie_word_embeddings": true, "attention_bias": false, "mlp_bias": false})");
   Json header = Json::object();
-  add(header, "model.embed_tokens.weight", {20, 8});
+  add_weight(header, "model.embed_tokens.weight", {20, 8});
   for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
-    add(header, std::string("model.layers.0.self_attn.") + name + ".weight", {8, 8});
+    add_weight(header, std::string("model.layers.0.self_attn.") + name + ".weight", {8, 8});
   for (const char* name : {"gate_proj", "up_proj"})
-    add(header, std::string("model.layers.0.mlp.") + name + ".weight", {16, 8});
-  add(header, "model.layers.0.mlp.down_proj.weight", {8, 16});
-  add(header, "model.layers.0.input_layernorm.weight", {8});
-  add(header, "model.layers.0.post_attention_layernorm.weight", {8});
-  add(header, "model.norm.weight", {8});
-  const GuessedModel model = read(folder, header);
+    add_weight(header, std::string("model.layers.0.mlp.") + name + ".weight", {16, 8});
+  add_weight(header, "model.layers.0.mlp.down_proj.weight", {8, 16});
+  add_weight(header, "model.layers.0.input_layernorm.weight", {8});
+  add_weight(header, "model.layers.0.post_attention_layernorm.weight", {8});
+  add_weight(header, "model.norm.weight", {8});
+  const GuessedModel model = read_header(folder, header);
   CHECK(model.shape.architecture == "llama");
   CHECK(model.notes.size() == 1);
   CHECK(model.notes[0].origin == Origin::computed);
-  add(header, "model.extra.weight", {8});
-  const GuessedModel other = read(folder, header);
+  add_weight(header, "model.extra.weight", {8});
+  const GuessedModel other = read_header(folder, header);
   CHECK(other.shape.architecture == "opaque");
   CHECK(detail(other, "model").find("a llama would have 824 parameters, and the tensors have 832") !=
         std::string::npos);
@@ -194,12 +194,12 @@ TEST_CASE("weights of a known architecture: nothing is guessed if the counts agr
 TEST_CASE("weights: scales of quantised numbers are no parameters, and packed numbers are refused") {
   const Folder folder;
   Json header = sample();
-  add(header, "model.layers.0.mlp.up_proj.weight_scale_inv", {1, 1}, "F32");
-  add(header, "model.position_ids", {512}, "I64");
-  const GuessedModel model = read(folder, header);
+  add_weight(header, "model.layers.0.mlp.up_proj.weight_scale_inv", {1, 1}, "F32");
+  add_weight(header, "model.position_ids", {512}, "I64");
+  const GuessedModel model = read_header(folder, header);
   CHECK(model.shape.opaque->dense_parameters == kDense);
   CHECK(detail(model, "parameters").starts_with("2 tensors are no parameters"));
-  add(header, "model.layers.0.mlp.qweight", {4, 8}, "I32");
+  add_weight(header, "model.layers.0.mlp.qweight", {4, 8}, "I32");
   write_all(folder / "model.safetensors", weights(header));
   CHECK(
       complaint(folder).find("got the tensor model.layers.0.mlp.qweight of type I32, which holds packed "
@@ -258,8 +258,8 @@ TEST_CASE("weights: numbers that no model has, and experts of unknown number") {
   const auto complaint_about = [](const std::string& name, const std::vector<std::int64_t>& shape) {
     const Folder folder;
     Json header = Json::object();
-    add(header, name, shape);
-    add(header, "model.layers.0.norm.weight", {8});
+    add_weight(header, name, shape);
+    add_weight(header, "model.layers.0.norm.weight", {8});
     write_all(folder / "model.safetensors", weights(header));
     return complaint(folder);
   };
@@ -273,7 +273,7 @@ TEST_CASE("weights: numbers that no model has, and experts of unknown number") {
         std::string::npos);
   const Folder folder;
   Json header = Json::object();
-  for (const char* name : {"a", "b", "c"}) add(header, name, {1LL << 26, 1LL << 26});
+  for (const char* name : {"a", "b", "c"}) add_weight(header, name, {1LL << 26, 1LL << 26});
   write_all(folder / "model.safetensors", weights(header));
   CHECK(complaint(folder).find("got more than 1e16 parameters") != std::string::npos);
 }
@@ -295,7 +295,7 @@ TEST_CASE("model.safetensors in a scenario: the answer says what was taken as ex
   CHECK(many.exit_status == 2);
   CHECK(many.err.find("got active_experts = 5 with experts = 4") != std::string::npos);
   Json dense = Json::object();
-  add(dense, "model.embed_tokens.weight", {20, 8});
+  add_weight(dense, "model.embed_tokens.weight", {20, 8});
   write_all(folder / "model.safetensors", weights(dense));
   const Ran none = run_in(folder.path(), "fomoe cost s.toml --set model.active_experts=2");
   CHECK(none.exit_status == 2);
@@ -315,7 +315,7 @@ TEST_CASE("model.safetensors in a scenario: the answer says what was taken as ex
 
 TEST_CASE("a shape file gives the shape that was written, and its guesses") {
   const Folder folder;
-  const GuessedModel model = read(folder, sample());
+  const GuessedModel model = read_header(folder, sample());
   write_all(folder / "shape.json", scenario::to_text(scenario::shape_file_json(model)));
   const GuessedModel again = scenario::read_shape_file(folder / "shape.json");
   CHECK(again.shape == model.shape);

@@ -18,18 +18,10 @@ const std::string kScenario =
     "workload.tokens=20e9 --set platform.sites=4 --set strategy.method=diloco ";
 const std::string kPublished = kScenario + "--set quality.model=published ";
 
-Ran run(const std::string& command) { return run_in(source_dir(), "fomoe " + command); }
-
 std::string text(const std::string& command) {
-  const Ran ran = run(command);
+  const Ran ran = run("fomoe " + command);
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   return ran.out;
-}
-
-bool has(const std::string& text, const std::string& part) {
-  CAPTURE(text);
-  CHECK(text.find(part) != std::string::npos);
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -144,11 +136,12 @@ latency = "20ms"
 }
 
 TEST_CASE("quality.mixtures without published runs is refused, with an example that works") {
-  const Ran ran = run("simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse");
+  const Ran ran = run("fomoe simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse");
   CHECK(ran.exit_status == 2);
   has(ran.err,
       "quality.mixtures: got \"refuse\" without model = \"published\"; expected mixtures only with model = "
       "\"published\"; for example --set quality.model=published");
-  CHECK(run("simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse --set quality.model=published")
+  CHECK(run("fomoe simulate tests/ideal/two-sites.toml --set quality.mixtures=refuse --set "
+            "quality.model=published")
             .exit_status == 0);
 }

@@ -9,7 +9,6 @@
 
 namespace fomoe::tests {
 
-inline const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 inline const std::string kFourSites = kTwoSites + " --set platform.sites=4";
 
 inline nlohmann::json answer(const std::string& options) {

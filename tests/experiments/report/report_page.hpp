@@ -14,7 +14,6 @@ namespace fomoe::tests {
 
 using nlohmann::json;
 
-inline const std::string kTwoSites = source_dir() + "/tests/ideal/two-sites.toml";
 inline const std::string kPrices =
     " --set prices.file=" + source_dir() + "/experiments/data/prices-example.toml";
 

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kShipped = source_dir() + "/experiments/scenarios/two-sites.toml";
 
 const std::vector<std::string> kIdeal = {"network_model.host=ideal"};
 
@@ -44,14 +44,13 @@ TEST_CASE("a scenario as text gives the same scenario, with every kind of file t
     std::string path;
     std::vector<std::string> overrides;
   } cases[] = {
-      {kTwoSites, {}},
-      {kTwoSites,
-       {"strategy.local_steps=7", "platform.sites=3", "strategy.expert_overlap=3", "name=o'clock"}},
+      {kShipped, {}},
+      {kShipped, {"strategy.local_steps=7", "platform.sites=3", "strategy.expert_overlap=3", "name=o'clock"}},
       {source_dir() + "/experiments/scenarios/eight-regions.toml",
        {"compute.step_time=420ms", "prices.file=../data/prices-example.toml",
         "quality.file=../data/paper_exp1.csv"}},
-      {kTwoSites, {"platform.trace=../data/link-trace-example.csv", "network_model.call_overhead=1.5ms"}},
-      {kTwoSites, {"model.hf_config=../models/olmoe-1b-7b.json"}},
+      {kShipped, {"platform.trace=../data/link-trace-example.csv", "network_model.call_overhead=1.5ms"}},
+      {kShipped, {"model.hf_config=../models/olmoe-1b-7b.json"}},
       {source_dir() + "/experiments/scenarios/tiny-training.toml", {"trainer.data=nowhere.bin"}},
   };
   for (const auto& one : cases) {
@@ -78,7 +77,7 @@ TEST_CASE("a scenario as text gives the same scenario, with every kind of file t
 
 TEST_CASE(
     "mistakes in a report's scenario name the report, and a file name cannot leave the report's folder") {
-  scenario::ScenarioSource source = scenario::scenario_source(kTwoSites, {});
+  scenario::ScenarioSource source = scenario::scenario_source(kShipped, {});
   source.toml += "\n[strategi]\n";
   try {
     (void)scenario::read_scenario(source, "a/run.json");
@@ -86,7 +85,7 @@ TEST_CASE(
   } catch (const fomoe::FileError& error) {
     CHECK(std::string(error.what()).starts_with("a/run.json/scenario.toml:"));
   }
-  source = scenario::scenario_source(kTwoSites, {});
+  source = scenario::scenario_source(kShipped, {});
   source.files["../evil"] = "x";
   CHECK_THROWS_AS((void)scenario::read_scenario(source, "run"), fomoe::FileError);
   CHECK(!std::filesystem::exists(std::filesystem::temp_directory_path() / "evil"));
@@ -94,8 +93,8 @@ TEST_CASE(
 
 TEST_CASE("validate: no error where measured and predicted links are the same, and else the known error") {
   const Folder folder;
-  write_measured_run(folder / "same.json", kTwoSites, kIdeal, {});
-  write_measured_run(folder / "slower.json", kTwoSites, kIdeal, {"network_model.bandwidth_efficiency=0.5"});
+  write_measured_run(folder / "same.json", kShipped, kIdeal, {});
+  write_measured_run(folder / "slower.json", kShipped, kIdeal, {"network_model.bandwidth_efficiency=0.5"});
   Ran ran = program(folder, "validate same.json slower.json --output -");
   INFO(ran.err);
   REQUIRE(ran.exit_status == 0);
@@ -125,8 +124,8 @@ TEST_CASE("validate: no error where measured and predicted links are the same, a
 
 TEST_CASE("validate: an exceeded limit gives exit status 1, and the message names the limit and the run") {
   const Folder folder;
-  write_measured_run(folder / "same.json", kTwoSites, kIdeal, {});
-  write_measured_run(folder / "slower.json", kTwoSites, kIdeal, {"network_model.bandwidth_efficiency=0.5"});
+  write_measured_run(folder / "same.json", kShipped, kIdeal, {});
+  write_measured_run(folder / "slower.json", kShipped, kIdeal, {"network_model.bandwidth_efficiency=0.5"});
   const Ran worst = program(folder, "validate same.json slower.json --limit communication=0.4");
   CHECK(worst.exit_status == 1);
   CHECK(worst.err.find("worst error of communication: ") != std::string::npos);
@@ -139,7 +138,7 @@ TEST_CASE("validate: an exceeded limit gives exit status 1, and the message name
 
 TEST_CASE("validate: errors of the first round and of the later ones, if the report lists its rounds") {
   const Folder folder;
-  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  write_measured_run(folder / "run.json", kShipped, {}, {});
   json report = json::parse(read_all(folder / "run.json"));
   const auto rounds = report["round"]["count"].get<std::size_t>();
   REQUIRE(report["round_durations_s"].size() == rounds);
@@ -168,14 +167,14 @@ TEST_CASE("validate: errors of the first round and of the later ones, if the rep
 
 TEST_CASE("validate refuses incomplete or simulated runs, repeated runs, and keys of the run itself") {
   const Folder folder;
-  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  write_measured_run(folder / "run.json", kShipped, {}, {});
   const auto said = [&](const std::string& arguments) {
     const Ran ran = program(folder, "validate " + arguments);
     CHECK(ran.exit_status == 2);
     CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
     return ran.err;
   };
-  REQUIRE(program(folder, "simulate '" + kTwoSites + "' --output simulated.json").exit_status == 0);
+  REQUIRE(program(folder, "simulate '" + kShipped + "' --output simulated.json").exit_status == 0);
   CHECK(said("simulated.json").find("executor: got \"simulated\"; expected \"measured\"") !=
         std::string::npos);
   write_all(folder / "other.json", "{\"schema\": \"fomoe.planner/1\"}");
@@ -194,7 +193,7 @@ TEST_CASE("validate refuses incomplete or simulated runs, repeated runs, and key
 
 TEST_CASE("a run whose sites worked in turn tells compute and bytes, and nothing about transfers") {
   const Folder folder;
-  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  write_measured_run(folder / "run.json", kShipped, {}, {});
   json report = json::parse(read_all(folder / "run.json"));
   report["run"]["in_turn"] = true;
   report["round"]["compute_s"] = report["round"]["compute_s"].get<double>() / 2;
@@ -220,7 +219,7 @@ TEST_CASE("a run whose sites worked in turn tells compute and bytes, and nothing
 
 TEST_CASE("validate refuses a run to which the network model was fitted") {
   const Folder folder;
-  write_measured_run(folder / "run.json", kTwoSites, kIdeal, {});
+  write_measured_run(folder / "run.json", kShipped, kIdeal, {});
   const std::string id = json::parse(read_all(folder / "run.json"))["run"]["id"];
   write_all(folder / "fitted.toml",
             "[network_model]\nbandwidth_efficiency = 0.9\n[calibration]\nruns = [\"" + id + "\"]\n");
@@ -238,7 +237,7 @@ TEST_CASE("validate refuses a run to which the network model was fitted") {
 
 TEST_CASE("validate predicts with the congestion control and the buffers that the kernel reported") {
   const Folder folder;
-  write_measured_run(folder / "run.json", kTwoSites, {"platform.latency=100ms"}, {});
+  write_measured_run(folder / "run.json", kShipped, {"platform.latency=100ms"}, {});
   json report = json::parse(read_all(folder / "run.json"));
   const auto predicted_s = [&](const std::string& options) {
     write_all(folder / "seen.json", report.dump());

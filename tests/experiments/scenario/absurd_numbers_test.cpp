@@ -22,11 +22,6 @@ Ran simulated(const std::string& scenario, const std::string& options) {
                 "timeout 60 fomoe simulate experiments/scenarios/" + scenario + ".toml " + options);
 }
 
-bool has(const std::string& text, const std::string& part) {
-  INFO(text.substr(0, 2000));
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("absurd quantities are refused with the largest or smallest value") {

@@ -22,7 +22,7 @@ const std::string kConfig =
         "num_key_value_heads": 4, "head_dim": 16, "intermediate_size": 96, "vocab_size": 500, "num_local_experts": 8,
         "num_experts_per_tok": 2, "tie_word_embeddings": false})";
 
-costmodel::Scenario read(const std::string& text) {
+costmodel::Scenario read_tables(const std::string& text) {
   const Folder folder;
   write_all(folder / "config.json", kConfig);
   write_all(folder / "s.toml", text);
@@ -31,7 +31,7 @@ costmodel::Scenario read(const std::string& text) {
 
 std::string refusal(const std::string& text) {
   try {
-    (void)read(text);
+    (void)read_tables(text);
   } catch (const std::exception& error) {
     const std::string what = error.what();
     return what.substr(what.find("compute."));
@@ -49,23 +49,23 @@ std::string said_of(const costmodel::Scenario& scenario, const std::string& what
 
 TEST_CASE("expert parallelism multiplies no GPUs; what counted it otherwise is read as before, with a note") {
   const std::string now = "; expert_parallel GPUs are among those of the other degrees since version 1.1";
-  costmodel::Scenario s = read(kOurs + "gpus_per_site = 8\nsharded = 8\nexpert_parallel = 4\n");
+  costmodel::Scenario s = read_tables(kOurs + "gpus_per_site = 8\nsharded = 8\nexpert_parallel = 4\n");
   CHECK(s.gpus.count == 8);
   CHECK(s.gpus.data_parallel() == 1);
   CHECK(said_of(s, "sharded experts") == "the 8 GPUs of sharded also hold different experts" + now);
-  s = read(kOurs + "sharded = 8\nexpert_parallel = 4\n");
+  s = read_tables(kOurs + "sharded = 8\nexpert_parallel = 4\n");
   CHECK(s.gpus.count == 8);
   CHECK(said_of(s, "GPUs of a site") == "8, and not 32 as before" + now);
-  s = read(kOurs + "gpus_per_site = 16\ndata_parallel = 2\nsharded = 2\nexpert_parallel = 4\n");
+  s = read_tables(kOurs + "gpus_per_site = 16\ndata_parallel = 2\nsharded = 2\nexpert_parallel = 4\n");
   CHECK(s.gpus.count == 16);
   CHECK(s.gpus.data_parallel() == 8);
   CHECK(said_of(s, "GPUs of a site") ==
         "data_parallel = 2 is read as 8, which it is without expert_parallel" + now);
   // Nothing to say where both ways count alike.
-  s = read(kOurs + "expert_parallel = 4\n");
+  s = read_tables(kOurs + "expert_parallel = 4\n");
   CHECK(s.gpus.count == 4);
   CHECK(said_of(s, "GPUs of a site").empty());
-  s = read(kOurs + "gpus_per_site = 8\nexpert_parallel = 4\n");
+  s = read_tables(kOurs + "gpus_per_site = 8\nexpert_parallel = 4\n");
   CHECK(said_of(s, "GPUs of a site").empty());
   CHECK(refusal(kOurs + "gpus_per_site = 12\ndata_parallel = 2\nsharded = 2\nexpert_parallel = 4\n") ==
         "compute.gpus_per_site: got 12, although the parallel degrees multiply to 4; expected the product of "
@@ -75,25 +75,26 @@ TEST_CASE("expert parallelism multiplies no GPUs; what counted it otherwise is r
 
 TEST_CASE("16 GPUs that share matrices, experts and the state of the optimiser") {
   const costmodel::Scenario s =
-      read(kOther +
-           "gpus_per_site = 16\nsharded = 8\ntensor_parallel = 2\nexpert_parallel = 8\n"
-           "stack = \"megatron\"\n");
+      read_tables(kOther +
+                  "gpus_per_site = 16\nsharded = 8\ntensor_parallel = 2\nexpert_parallel = 8\n"
+                  "stack = \"megatron\"\n");
   CHECK(s.gpus.experts_divided() == 16);
   CHECK(s.gpus.zero_stage == 1);  // Megatron-LM's distributed optimiser
 }
 
 TEST_CASE(
     "the framework: given, or fomoe-train for its models, FSDP where weights are sharded, Megatron-LM") {
-  CHECK(read(kOurs).gpus.stack == Stack::fomoe);
-  CHECK(said_of(read(kOurs), "memory layout").empty());
-  CHECK(read(kOther).gpus.stack == Stack::megatron);
-  CHECK(said_of(read(kOther), "memory layout") == "Megatron-LM's; compute.stack is not given");
-  const costmodel::Scenario sharded = read(kOther + "gpus_per_site = 8\nsharded = 8\n");
+  CHECK(read_tables(kOurs).gpus.stack == Stack::fomoe);
+  CHECK(said_of(read_tables(kOurs), "memory layout").empty());
+  CHECK(read_tables(kOther).gpus.stack == Stack::megatron);
+  CHECK(said_of(read_tables(kOther), "memory layout") == "Megatron-LM's; compute.stack is not given");
+  const costmodel::Scenario sharded = read_tables(kOther + "gpus_per_site = 8\nsharded = 8\n");
   CHECK(sharded.gpus.stack == Stack::torchtitan);
   CHECK(sharded.gpus.zero_stage == 3);
-  CHECK(read(kOther + "gpus_per_site = 8\nsharded = 8\nzero_stage = 1\n").gpus.stack == Stack::megatron);
-  CHECK(read(kOther + "stack = \"deepspeed\"\n").gpus.stack == Stack::deepspeed);
-  CHECK(said_of(read(kOther + "stack = \"deepspeed\"\n"), "memory layout").empty());
+  CHECK(read_tables(kOther + "gpus_per_site = 8\nsharded = 8\nzero_stage = 1\n").gpus.stack ==
+        Stack::megatron);
+  CHECK(read_tables(kOther + "stack = \"deepspeed\"\n").gpus.stack == Stack::deepspeed);
+  CHECK(said_of(read_tables(kOther + "stack = \"deepspeed\"\n"), "memory layout").empty());
 }
 
 TEST_CASE("settings that a framework does not have are refused, with one that it has") {

@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-costmodel::Scenario read(const Words& overrides) {
+costmodel::Scenario two_sites(const Words& overrides) {
   scenario::ReadOptions options;
   options.overrides = overrides;
   return scenario::read_scenario(tests::source_dir() + "/experiments/scenarios/two-sites.toml", options);
@@ -27,7 +27,7 @@ Words with(Words more) {
 
 std::string refused(const Words& overrides) {
   try {
-    (void)read(overrides);
+    (void)two_sites(overrides);
   } catch (const FileError& error) {
     return error.what();
   }
@@ -45,16 +45,16 @@ void check_names(const std::string& message, const Words& parts) {
 }  // namespace
 
 TEST_CASE("[platform.store]: defaults and units") {
-  const costmodel::Scenario plain = read(with({"platform.store.latency=10ms"}));
+  const costmodel::Scenario plain = two_sites(with({"platform.store.latency=10ms"}));
   REQUIRE(plain.platform.store);
   CHECK(plain.platform.store->latency_s == doctest::Approx(0.01));
   CHECK(plain.platform.store->uplink_bytes_per_s == platforms::kUnlimited);
   CHECK(plain.platform.store->downlink_bytes_per_s == platforms::kUnlimited);
   CHECK(plain.platform.store->aggregates);
   CHECK_FALSE(plain.platform.store->result_share);
-  CHECK_FALSE(read({}).platform.store);
+  CHECK_FALSE(two_sites({}).platform.store);
 
-  const costmodel::Scenario given = read(with(
+  const costmodel::Scenario given = two_sites(with(
       {"platform.store.uplink=8Gbps", "platform.store.downlink=16Gbps", "platform.store.aggregates=false",
        "prices.gpu_hour=2USD", "platform.store.million_requests=4.50USD",
        "platform.store.egress_per_gb=0.09USD", "platform.rate_factor=0.5"}));

@@ -17,12 +17,12 @@ using doctest::Approx;
 namespace {
 
 const std::string kLogs = source_dir() + "/tests/experiments/data/logs/";
-const std::string kSmall = " --model small --sequence-length 2048 --dtype bf16 --output p.json ";
+const std::string kSmallProfile = " --model small --sequence-length 2048 --dtype bf16 --output p.json ";
 const std::string kDevice = " --device \"NVIDIA H100 80GB HBM3\" ";
 
 Ran import_log(const Folder& folder, const std::string& log, const std::string& format,
                const std::string& options) {
-  return run_in(folder.path(), "fomoe profile import " + log + " --from " + format + kSmall + options);
+  return run_in(folder.path(), "fomoe profile import " + log + " --from " + format + kSmallProfile + options);
 }
 
 costmodel::StepProfile imported(const std::string& log, const std::string& format,

@@ -19,7 +19,7 @@ const std::string kSweep = "sweep tests/ideal/two-sites.toml --engine closed-for
 const std::string kCompare =
     "compare experiments/scenarios/four-regions.toml --case strategy.method=ddp --case \"\" ";
 
-Ran run(const std::string& arguments, const std::string& environment = "") {
+Ran plotted(const std::string& arguments, const std::string& environment = "") {
   return run_in(source_dir(), environment + " fomoe " + arguments);
 }
 
@@ -34,9 +34,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST_CASE("one varied key: a bar for each value, with the wall clock of its row, in place of the JSON") {
   const std::string varied = kSweep + "--vary platform.bandwidth=100Mbps,1Gbps,2.5Gbps";
-  const Ran ran = run(varied + " --plot");
+  const Ran ran = plotted(varied + " --plot");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  const json rows = json::parse(run(varied).out)["rows"];
+  const json rows = json::parse(plotted(varied).out)["rows"];
   const auto lines = lines_of(ran.out);
   REQUIRE(lines.size() == 4);
   CHECK(lines[0] == "wall clock by platform.bandwidth:  █ compute  ▒ exposed communication");
@@ -49,9 +49,9 @@ TEST_CASE("one varied key: a bar for each value, with the wall clock of its row,
 
 TEST_CASE("two varied keys: a heat map, also beside a file with the rows, and impossible cells") {
   const Folder folder;
-  const Ran ran =
-      run(kSweep + "--vary strategy.expert_overlap=1,3 --vary platform.latency=0ms,50ms --plot --output " +
-          (folder / "s.csv"));
+  const Ran ran = plotted(
+      kSweep + "--vary strategy.expert_overlap=1,3 --vary platform.latency=0ms,50ms --plot --output " +
+      (folder / "s.csv"));
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const auto lines = lines_of(ran.out);
   REQUIRE(lines.size() >= 5);
@@ -65,7 +65,7 @@ TEST_CASE("two varied keys: a heat map, also beside a file with the rows, and im
 }
 
 TEST_CASE("a plot of many rows shows evenly spaced values with both ends, and says so") {
-  const Ran ran = run(
+  const Ran ran = plotted(
       kSweep +
       "--vary strategy.local_steps=1..1000+1 --vary 'platform.bandwidth=100Mbps..100Gbps*100/decade' --plot");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
@@ -78,7 +78,7 @@ TEST_CASE("a plot of many rows shows evenly spaced values with both ends, and sa
 }
 
 TEST_CASE("compare: a bar for each case between the table and the sentences, and beside a JSON file") {
-  const Ran plain = run(kCompare), ran = run(kCompare + "--plot");
+  const Ran plain = plotted(kCompare), ran = plotted(kCompare + "--plot");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const std::size_t at = ran.out.find("wall clock:  █ compute  ▒ exposed communication  ░ idle\n");
   REQUIRE(at != std::string::npos);
@@ -88,7 +88,7 @@ TEST_CASE("compare: a bar for each case between the table and the sentences, and
   CHECK(lines_of(bars)[1].starts_with("ddp "));
   CHECK(lines_of(bars)[2].starts_with("unchanged "));
   const Folder folder;
-  const Ran beside = run(kCompare + "--plot --output " + (folder / "c.json"));
+  const Ran beside = plotted(kCompare + "--plot --output " + (folder / "c.json"));
   CHECK(beside.out + '\n' == bars);
   CHECK(json::parse(read_all(folder / "c.json"))["cases"].size() == 2);
 }
@@ -97,7 +97,7 @@ TEST_CASE("the width is that of COLUMNS, and 80 if stdout is no terminal or COLU
   const auto widest = [](const std::string& environment) {
     std::size_t width = 0;
     for (const std::string& line :
-         lines_of(run(kSweep + "--vary strategy.local_steps=1,1000 --plot", environment).out))
+         lines_of(plotted(kSweep + "--vary strategy.local_steps=1,1000 --plot", environment).out))
       width = std::max(width, fomoe::commands::text_width(line));
     return width;
   };
@@ -109,7 +109,7 @@ TEST_CASE("the width is that of COLUMNS, and 80 if stdout is no terminal or COLU
 
 TEST_CASE("--plot is refused with what it cannot be combined with") {
   const auto refused = [](const std::string& arguments, const std::string& message) {
-    const Ran ran = run(arguments);
+    const Ran ran = plotted(arguments);
     CHECK(ran.exit_status == 2);
     CHECK(ran.out.empty());
     CHECK_MESSAGE(ran.err == "fomoe: --plot: " + message + '\n', ran.err);

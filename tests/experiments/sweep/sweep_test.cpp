@@ -25,7 +25,7 @@ Ran sweep(const std::string& options) {
   return run_in(source_dir(), "fomoe sweep " + kScenario + ' ' + options);
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> rows_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -85,8 +85,8 @@ TEST_CASE("each row is the report of `fomoe simulate` with the same --set, for b
 
 TEST_CASE("the last --vary changes fastest, units are in the column names, and numbers are in SI") {
   const auto lines =
-      lines_of(csv("--engine closed-form --vary strategy.placement=random,fixed --vary "
-                   "platform.bandwidth=1Gbps,8Mbps --vary compute.step_time=100ms"));
+      rows_of(csv("--engine closed-form --vary strategy.placement=random,fixed --vary "
+                  "platform.bandwidth=1Gbps,8Mbps --vary compute.step_time=100ms"));
   REQUIRE(lines.size() == 5);
   CHECK(lines[0].starts_with(
       "executor,strategy.placement,platform.bandwidth_bytes_per_s,compute.step_time_s,wall_clock_s,"));
@@ -118,7 +118,7 @@ TEST_CASE("cost and energy are numbers if the scenario has prices and power, and
   const std::string priced = " --set prices.gpu_hour=2USD";
   for (const char* engine : {"--engine closed-form", "--engine simulated"}) {
     for (const std::string& prices : {std::string(), priced}) {
-      const auto lines = lines_of(csv(std::string(engine) + " --vary platform.bandwidth=1Gbps" + prices));
+      const auto lines = rows_of(csv(std::string(engine) + " --vary platform.bandwidth=1Gbps" + prices));
       const auto cells = [&](std::size_t line) {
         std::vector<std::string> split(1);
         for (const char c : lines[line]) c == ',' ? split.emplace_back() : (split.back() += c, split.back());
@@ -150,10 +150,10 @@ TEST_CASE("concatenated shards are the whole sweep, and the same command gives t
         engine;
     const std::string whole = csv(options);
     CHECK(csv(options + " --jobs 3") == whole);
-    auto expected = lines_of(whole);
+    auto expected = rows_of(whole);
     std::vector<std::string> joined;
     for (const char* shard : {"1/3", "2/3", "3/3"}) {
-      auto part = lines_of(csv(options + " --shard " + shard));
+      auto part = rows_of(csv(options + " --shard " + shard));
       CHECK(part.front() == expected.front());
       joined.insert(joined.end(), part.begin() + 1, part.end());
     }

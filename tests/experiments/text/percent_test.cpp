@@ -13,8 +13,6 @@ using namespace fomoe::tests;
 using fomoe::scenario::parse_percentage;
 using nlohmann::json;
 
-const std::string kTwoSites = "tests/ideal/two-sites.toml";
-
 std::string out(const std::string& command) {
   const Ran ran = run_in(source_dir(), command);
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
