@@ -12,7 +12,7 @@ inline constexpr double kSegment_bytes = 1448;
 /// least two segments, at most what segmentation offload takes (tcp_tso_autosize() in net/ipv4/tcp_output.c).
 inline constexpr double kMostOffload_bytes = 65536 - 1 - 320;  // GSO_MAX_SIZE less MAX_TCP_HEADER
 inline double burst_bytes(double pace_bytes_per_s, double segment_bytes) {
-  return std::clamp(pace_bytes_per_s / 1024, 2 * segment_bytes, kMostOffload_bytes);
+  return std::max(2 * segment_bytes, std::min(pace_bytes_per_s / 1024, kMostOffload_bytes));
 }
 
 /// Bytes of a send buffer that a byte of payload takes in bursts of that size: each burst has structures that

@@ -89,6 +89,7 @@ Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes) {
   stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes;
   if (fixed.collective == Collective::ring) stage.between = Between::ring;
   if (fixed.collective == Collective::direct) stage.between = Between::pairs;
+  stage.halving = fixed.collective == Collective::recursive && !fixed.sparse_payloads && axes.sites > 1.0;
   if (fixed.collective == Collective::hierarchical && !fixed.sparse_payloads) {
     stage.between = Between::ring;
     stage.among = Among::region_then_regions;

@@ -146,6 +146,7 @@ struct Stage {
   double hidden_hops = 0;
   Between between = Between::any;
   Among among = Among::all_sites;
+  bool halving = false;    // recursive halving and doubling: each step but the last two has another peer
   bool star = false;       // all bytes pass through the first site: it receives, then it sends
   double out_share = 0.5;  // share of the bytes that the first site of a star sends
   /// A part of the stage before, with the computation that hides this part. It adds no communication: of the

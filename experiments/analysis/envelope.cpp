@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -86,8 +87,9 @@ std::string limited_by_buffers(const costmodel::Scenario& scenario) {
   const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
   double least_share = 1;
   platforms::each_path(platform, [&](int from, int to, const platforms::Path& path) {
+    if (std::isfinite(path.connection_bytes_per_s)) return;  // the measured rate includes what buffers do
     const double cap =
-        costmodel::flow_cap_bytes_per_s(buffers, path.latency_s + platform.path(to, from).latency_s);
+        costmodel::flow_cap_bytes_per_s(buffers, path.latency_s + platform.path(to, from).latency_s, path);
     least_share = std::min(least_share, cap / platform.route_bytes_per_s(from, to));
   });
   constexpr double kCompared = 0.37;  // 400 Mb/s and 150 ms

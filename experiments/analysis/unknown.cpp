@@ -140,6 +140,7 @@ Unknown read_unknown(const std::string& name, const costmodel::Scenario& scenari
     unknown.factor = scenario::parse_quantity("1" + unknown.unit, with_unit.quantity);
     // Linux has no smaller window or buffer (tcp(7): tcp_rmem), and each byte of it costs an event.
     if (kind == Kind::size && name.starts_with("network_model.")) unknown.domain.low = 4096;
+    if (unknown.key->bounded_size()) unknown.domain = {unknown.key->min, unknown.key->max, false};
     if (name == "strategy.bucket_bytes") {
       const double sent = std::max(1.0, costmodel::summarise(scenario).sent.total());
       unknown.domain = {std::max(1.0, sent / kMostCalls), std::max(2.0, 2 * sent), false};

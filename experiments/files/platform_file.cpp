@@ -36,9 +36,6 @@ class PlatformReader {
     platform_.payload_rates = top.text("rates") == "payload";
     platform_.machine_paths = top.text("rates_of") == "machine";
     platform_.packet_bytes = top.quantity("mtu");
-    constexpr double kLeastPacket = 576, kLargestPacket = 65535;  // RFC 791
-    if (platform_.packet_bytes < kLeastPacket || platform_.packet_bytes > kLargestPacket)
-      top.refuse("mtu", fmt::format("a size from {} B to {} B", kLeastPacket, kLargestPacket));
     if (top.has("paths_csv")) measured_ = read_paths_csv(document_.beside(top.text("paths_csv")));
     read_links();
     read_sites();

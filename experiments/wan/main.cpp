@@ -63,8 +63,9 @@ po::options_description make_options() {
   po::options_description options("Options");
   options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
                         "override a key of the scenario; may be repeated")(
-      "mtu", po::value<int>()->default_value(1500)->value_name("BYTES"),
-      "MTU of every site's interface; a larger MTU needs less CPU time in the relay")(
+      "mtu", po::value<int>()->value_name("BYTES"),
+      "MTU of every site's interface (default: that of the platform, 1500 unless it says another one); a "
+      "larger MTU needs less CPU time in the relay")(
       "queue", po::value<std::string>()->default_value("8x")->value_name("SIZE|Nx"),
       "size of the packet queue of every link; Nx: N times the link's rate × its longest round trip, at "
       "least 256KiB; short queues drop packets, and more of them with --uplink-queue router; fomoe simulate "
@@ -192,10 +193,10 @@ wan::Buffers read_buffers(const std::string& text) {
   throw InputError("--socket-buffers", "\"" + text + "\"", "system or large", "--socket-buffers large");
 }
 
+constexpr int kLargestMtu = 65000;
+
 wan::Layout read_layout(const po::variables_map& values) {
   wan::LayoutOptions options;
-  options.mtu = in_range(values, "mtu", 576, 65000, "--mtu 9000");
-  read_queue(values["queue"].as<std::string>(), options);
   fomoe::scenario::ReadOptions read;
   if (values.count("set")) read.overrides = values["set"].as<std::vector<std::string>>();
   read.compute_required = false;
@@ -207,6 +208,13 @@ wan::Layout read_layout(const po::variables_map& values) {
     throw InputError("strategy.collective", "\"store\" with fomoe-wan",
                      "a collective among the sites, because files in a shared folder cross no emulated link",
                      "collective = \"ring\"");
+  options.mtu = values.count("mtu") != 0 ? in_range(values, "mtu", 576, kLargestMtu, "--mtu 9000")
+                                         : static_cast<int>(scenario.platform.packet_bytes);
+  if (options.mtu > kLargestMtu)
+    throw InputError("platform.mtu", fmt::format("{} bytes", options.mtu),
+                     fmt::format("at most {}, which an emulated interface can have", kLargestMtu),
+                     "--mtu 9000");
+  read_queue(values["queue"].as<std::string>(), options);
   return wan::lay_out(scenario.platform, options);
 }
 

@@ -26,11 +26,15 @@ double bursts(double bytes, const platforms::Platform& platform, int from, int t
     bytes_per_s =
         std::min(bytes_per_s, platform.shared_links[static_cast<std::size_t>(link)].bandwidth_bytes_per_s);
   const double round_trip_s = platform.path(from, to).latency_s + platform.path(to, from).latency_s;
-  bytes_per_s =
-      std::min(bytes_per_s, costmodel::flow_cap_bytes_per_s(network, round_trip_s, platform.path(from, to)));
   const int connections = costmodel::connections_of(network, platform.path(from, to));
+  const double cap = costmodel::flow_cap_bytes_per_s(network, round_trip_s, platform.path(from, to));
+  const double one_bytes_per_s = std::min(bytes_per_s, cap) / connections;
+  const double window = std::max(1.0, cap / connections * round_trip_s);  // no burst exceeds it
+  const double burst = round_trip_s > 0
+                           ? std::min(window, costmodel::burst_bytes(one_bytes_per_s, network.segment_bytes))
+                           : costmodel::burst_bytes(one_bytes_per_s, network.segment_bytes);
   const double alike = static_cast<double>(connections) / TcpNetwork::lines(connections);
-  return bytes / alike / costmodel::burst_bytes(bytes_per_s / connections, network.segment_bytes);
+  return bytes / alike / burst;
 }
 
 /// The plan with a share of the elements of each payload.

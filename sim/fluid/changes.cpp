@@ -36,8 +36,13 @@ void Fluid::schedule_change(platforms::NextChange next) {
   const double at_s = next.period_start_s + platform_.changes[next.index].at_s;
   after(std::max(0.0, at_s - changes_clock_s()), [this, next] {
     if (stopped_) return;
-    change(platform_.changes[next.index]);
-    schedule_change({next.index + 1, next.period_start_s});
+    // All changes of an instant come before anybody looks at the links.
+    const double instant_s = platform_.changes[next.index].at_s;
+    std::size_t end = next.index;
+    while (end < platform_.changes.size() && platform_.changes[end].at_s == instant_s)
+      apply(platform_.changes[end++]);
+    tell_of_changes();
+    schedule_change({end, next.period_start_s});
   });
 }
 
@@ -63,12 +68,14 @@ void Fluid::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
   if (link != nullptr) simgrid_->set_rate(link, bytes_per_s);
 }
 
-void Fluid::change(const platforms::LinkChange& change) {
+void Fluid::apply(const platforms::LinkChange& change) {
   if (change.latency_s) platform_.set_latency(change.from, change.to, *change.latency_s);
   if (change.bandwidth_bytes_per_s) set_rate(change, *change.bandwidth_bytes_per_s);
+}
+
+void Fluid::tell_of_changes() {
   if (links_changed_) links_changed_();
-  if (!change.bandwidth_bytes_per_s) return;
-  if (*change.bandwidth_bytes_per_s > 0) return;
+  if (!platforms::has_dead_link(platform_)) return;
   for (const Flight& flight : simgrid_->flights) {
     if (flight.comm) refuse_dead_links(flight.from, flight.to);
   }
@@ -79,12 +86,13 @@ void Fluid::change(const platforms::LinkChange& change) {
 void Fluid::refuse_dead_links(NodeId from, NodeId to) const {
   using Link = platforms::LinkChange::Link;
   const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
-  if (a == b || platform_.changes_period_s > 0) return;
+  if (a == b) return;
+  const bool repeats = platform_.changes_period_s > 0;
   const auto refuse_if_dead = [&](Link link, int i, int j, double rate) {
     if (rate > 0) return;
     for (const platforms::LinkChange& later : platform_.changes) {
-      if (later.at_s > changes_clock_s() && later.link == link && later.from == i && later.to == j &&
-          later.bandwidth_bytes_per_s.value_or(0) > 0)
+      if ((repeats || later.at_s > changes_clock_s()) && later.link == link && later.from == i &&
+          later.to == j && later.bandwidth_bytes_per_s.value_or(0) > 0)
         return;
     }
     throw std::runtime_error("the run cannot finish: " + platforms::link_name(platform_, link, i, j) +

@@ -99,7 +99,8 @@ class Fluid {
   /// The time on the clock of the changes, in seconds.
   [[nodiscard]] double changes_clock_s() const;
   void schedule_change(platforms::NextChange next);
-  void change(const platforms::LinkChange& change);
+  void apply(const platforms::LinkChange& change);
+  void tell_of_changes();
   void reset_links();
   void set_rate(const platforms::LinkChange& of, double bytes_per_s);
 

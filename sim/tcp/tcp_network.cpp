@@ -104,6 +104,8 @@ TcpNetwork::Way TcpNetwork::make_way(const platforms::Platform& platform, int fr
   way.hops.push_back({&up_[static_cast<std::size_t>(from)], -1});
   if (const auto found = path_.find({from, to}); found != path_.end())
     way.hops.push_back({&found->second, -1});
+  if (std::isfinite(platform.path(from, to).connection_bytes_per_s))
+    way.hops.push_back({nullptr, static_cast<int>(shared_.size()), true});
   const auto shared = platform.shared_by(from, to);
   const std::size_t on_path = shared.size() - platform.shared_at_receiver(from, to).size();
   for (std::size_t i = 0; i < shared.size(); ++i) {
@@ -166,9 +168,9 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   SocketBuffers buffers;
   if (network_.send_buffer_bytes) buffers.send = *network_.send_buffer_bytes;
   if (network_.receive_buffer_bytes) buffers.receive = *network_.receive_buffer_bytes;
+  const double measured_bytes_per_s = platform_->path(a, b).connection_bytes_per_s;
+  if (std::isfinite(measured_bytes_per_s)) buffers = {};  // the measured rate includes what they do
   // A window of w bytes takes a receive buffer of 2 w bytes (Connection::ready_bytes).
-  if (const double most = platform_->path(a, b).connection_bytes_per_s; most != platforms::kUnlimited)
-    buffers = {std::numeric_limits<double>::infinity(), 2 * most * round_trip_s};
   if (network_.tcp_window_bytes) buffers.receive = std::min(buffers.receive, 2 * *network_.tcp_window_bytes);
   const std::uint32_t index = found->second;
   const int connections = costmodel::connections_of(network_, platform_->path(a, b));
@@ -182,7 +184,9 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   Line& made = *lines_.back();
   if (network_.loss_rate)
     made.bytes_to_loss = -std::log1p(-draw(made)) * network_.segment_bytes / *network_.loss_rate;
-  made.alone.resize(shared_.size());
+  made.alone.resize(shared_.size() + 1);
+  if (std::isfinite(measured_bytes_per_s))
+    made.alone.back() = std::make_unique<LinkQueue>(measured_bytes_per_s);
   for (std::size_t s = 0; s < shared_.size(); ++s)
     if (platform_->shared_links[s].per_flow)
       made.alone[s] = std::make_unique<LinkQueue>(platform_->shared_links[s].bandwidth_bytes_per_s);
@@ -287,6 +291,10 @@ void TcpNetwork::hop(double now_s, std::uint32_t index) {
   if (burst.hop == route.hops.size()) return arrive(now_s, index);
   const Hop& at = route.hops[burst.hop];
   LinkQueue& queue = at.queue != nullptr ? *at.queue : *line.alone[static_cast<std::size_t>(at.alone)];
+  if (at.data_only && burst.acknowledgement) {
+    ++burst.hop;
+    return hop(now_s, index);
+  }
   if (queue.down()) return stall(What::hop, index, line);
   double left_s = now_s;
   if (burst.acknowledgement) {

@@ -57,11 +57,12 @@ class TcpNetwork {
   void run(const double& until_s);
 
  private:
-  /// A link on a way: the queue of all connections, or the number of a shared link that limits each
-  /// connection by itself.
+  /// A link on a way: the queue of all connections, or what limits each connection by itself, which is the
+  /// shared link of that number or, for all() shared links, the rate that a single connection reached there.
   struct Hop {
     LinkQueue* queue = nullptr;
     int alone = -1;
+    bool data_only = false;    // acknowledgements do not pass it
     std::uint32_t source = 0;  // of the events when bursts have passed it
   };
   struct Way {
@@ -79,7 +80,7 @@ class TcpNetwork {
     std::uint64_t draws = 0;
     double bytes_to_loss = 0;                            // until a segment is lost by chance
     bool stalled = false;                                // waits for its uplink, which is down
-    std::vector<std::unique_ptr<LinkQueue>> alone = {};  // [shared link], of those that limit it by itself
+    std::vector<std::unique_ptr<LinkQueue>> alone = {};  // [Hop::alone], of what limits it by itself
   };
   enum class What : std::uint8_t { hop, left_host, pump };
   struct Event {

@@ -7,9 +7,11 @@
 
 namespace fomoe::costmodel {
 
-ConnectionWindow::ConnectionWindow(const NetworkModel& network, double round_trip_s, double most_bytes)
+ConnectionWindow::ConnectionWindow(const NetworkModel& network, double round_trip_s, double most_bytes,
+                                   bool send_buffer_counts)
     : idle_restart_(network.idle_restart && network.congestion_control != CongestionControl::bbr),
-      send_buffer_bytes_(network.send_buffer_bytes.value_or(platforms::kUnlimited)),
+      send_buffer_bytes_(send_buffer_counts ? network.send_buffer_bytes.value_or(platforms::kUnlimited)
+                                            : platforms::kUnlimited),
       segment_bytes_(network.segment_bytes),
       round_trip_s_(round_trip_s),
       most_bytes_(most_bytes),

@@ -7,9 +7,11 @@ namespace fomoe::costmodel {
 
 class ConnectionWindow {
  public:
-  /// A connection that has carried nothing. Its receive buffer and losses allow it `most_bytes` in flight.
-  /// Requires network.initial_window_bytes.
-  ConnectionWindow(const NetworkModel& network, double round_trip_s, double most_bytes);
+  /// A connection that has carried nothing. Its receive buffer and losses allow it `most_bytes` in flight,
+  /// and its send buffer what network.send_buffer_bytes does, if it counts. Requires
+  /// network.initial_window_bytes.
+  ConnectionWindow(const NetworkModel& network, double round_trip_s, double most_bytes,
+                   bool send_buffer_counts = true);
 
   /// Sends that many bytes, with what links leave to it. Returns the seconds until the last byte leaves: a
   /// round trip for each full window that is smaller than what fits on the way, and the rest ÷ rate. The

@@ -19,13 +19,23 @@ namespace {
 
 using platforms::Platform;
 
-/// A flow's cap, by flow_cap_bytes_per_s(). Where windows are counted, ConnectionWindow has the send buffer.
-double cap_bytes_per_s(const Platform& platform, const NetworkModel& network, int from, int to) {
+/// Whether the rate of a single connection was measured on the path: it includes what socket buffers do.
+bool measured_connection(const platforms::Path& path) { return std::isfinite(path.connection_bytes_per_s); }
+
+/// What the connections of a flow carry together, whatever their windows.
+double rate_cap_bytes_per_s(const Platform& platform, const NetworkModel& network, int from, int to) {
+  const platforms::Path& path = platform.path(from, to);
+  return std::min(connections_of(network, path) * path.connection_bytes_per_s,
+                  shared_cap_bytes_per_s(network, platform, from, to));
+}
+
+/// What windows leave to a flow, by flow_cap_bytes_per_s(). Where windows are counted, ConnectionWindow has
+/// the send buffer.
+double window_cap_bytes_per_s(const Platform& platform, const NetworkModel& network, int from, int to) {
   const platforms::Path& path = platform.path(from, to);
   NetworkModel terms = network;
   if (network.initial_window_bytes) terms.send_buffer_bytes.reset();
-  return std::min(flow_cap_bytes_per_s(terms, path.latency_s + platform.path(to, from).latency_s, path),
-                  shared_cap_bytes_per_s(network, platform, from, to));
+  return flow_cap_bytes_per_s(terms, path.latency_s + platform.path(to, from).latency_s, path);
 }
 
 Links between(const Platform& platform, const NetworkModel& network, int from, int to) {
@@ -35,17 +45,18 @@ Links between(const Platform& platform, const NetworkModel& network, int from, i
           path.bandwidth_bytes_per_s,
           path.latency_s,
           path.latency_s + platform.path(to, from).latency_s,
-          cap_bytes_per_s(platform, network, from, to),
+          window_cap_bytes_per_s(platform, network, from, to),
           from,
           to,
-          static_cast<double>(connections_of(network, path))};
+          static_cast<double>(connections_of(network, path)),
+          measured_connection(path)};
 }
 
 // Whether no stage takes longer over `a` than over `b`.
 bool never_slower(const Links& a, const Links& b) {
   return a.port_bytes_per_s() >= b.port_bytes_per_s() && a.path_bytes_per_s >= b.path_bytes_per_s &&
          a.latency_s <= b.latency_s && a.round_trip_s <= b.round_trip_s &&
-         a.cap_bytes_per_s >= b.cap_bytes_per_s;
+         a.cap_bytes_per_s >= b.cap_bytes_per_s && (a.measured_connection || !b.measured_connection);
 }
 
 void add(std::vector<Links>& list, const Links& links) {
@@ -126,31 +137,37 @@ bool limits_each_connection(const Platform& platform) {
                      [](const platforms::SharedLink& link) { return link.per_flow; });
 }
 
-/// The effective platform. Caps of flows are in the rates of its paths, unless windows are counted.
+/// The effective platform. Caps of flows are in the rates of its paths; those of windows are not, where
+/// windows are counted.
 Platform limited_platform(const Platform& raw, const NetworkModel& network) {
   Platform platform = effective_platform(raw, network);
   const bool caps = network.tcp_window_bytes || network.receive_buffer_bytes || network.loss_rate ||
                     limits_connections(network, platform) || limits_each_connection(platform);
-  if (!caps || network.initial_window_bytes) return platform;
+  if (!caps) return platform;
+  const auto cap_bytes_per_s = [&](int from, int to) {
+    const double rate = rate_cap_bytes_per_s(platform, network, from, to);
+    return network.initial_window_bytes ? rate
+                                        : std::min(rate, window_cap_bytes_per_s(platform, network, from, to));
+  };
   const auto limit = [](double cap) {
     return [cap](platforms::Path& path) {
       path.bandwidth_bytes_per_s = std::min(path.bandwidth_bytes_per_s, cap);
     };
   };
   if (platform.paths.alike()) {
-    platform.paths.change_all(limit(cap_bytes_per_s(platform, network, 0, 1)));
+    platform.paths.change_all(limit(cap_bytes_per_s(0, 1)));
     return platform;
   }
   for (int a = 0; a < platform.size(); ++a)
     for (int b = 0; b < platform.size(); ++b)
-      if (a != b) platform.change_path(a, b, limit(cap_bytes_per_s(platform, network, a, b)));
+      if (a != b) platform.change_path(a, b, limit(cap_bytes_per_s(a, b)));
   return platform;
 }
 
 /// The slowest of each.
 Links slowest_of(const Platform& platform, const NetworkModel& network) {
   constexpr double kNone = platforms::kUnlimited;
-  Links all{kNone, kNone, kNone, 0, 0, kNone, -1, -1, kNone};
+  Links all{kNone, kNone, kNone, 0, 0, kNone, -1, -1, kNone, true};
   for (const platforms::Site& site : platform.sites) {
     all.uplink_bytes_per_s = std::min(all.uplink_bytes_per_s, site.uplink_bytes_per_s);
     all.downlink_bytes_per_s = std::min(all.downlink_bytes_per_s, site.downlink_bytes_per_s);
@@ -159,7 +176,8 @@ Links slowest_of(const Platform& platform, const NetworkModel& network) {
     all.path_bytes_per_s = std::min(all.path_bytes_per_s, path.bandwidth_bytes_per_s);
     all.latency_s = std::max(all.latency_s, path.latency_s);
     all.round_trip_s = std::max(all.round_trip_s, path.latency_s + platform.path(to, from).latency_s);
-    all.cap_bytes_per_s = std::min(all.cap_bytes_per_s, cap_bytes_per_s(platform, network, from, to));
+    all.cap_bytes_per_s = std::min(all.cap_bytes_per_s, window_cap_bytes_per_s(platform, network, from, to));
+    all.measured_connection = all.measured_connection && measured_connection(path);
     all.connections = std::min(all.connections, static_cast<double>(connections_of(network, path)));
   });
   return all;
@@ -233,7 +251,7 @@ LinkSets link_sets(const Scenario& scenario) {
     StoreLinks store = store_links(with_store, network);
     for (std::size_t i = 0; i < store.sites.size(); ++i)
       store.sites[i].cap_bytes_per_s =
-          cap_bytes_per_s(with_store, network, static_cast<int>(i), with_store.size() - 1);
+          window_cap_bytes_per_s(with_store, network, static_cast<int>(i), with_store.size() - 1);
     sets.store = std::make_shared<const StoreLinks>(std::move(store));
   }
   const bool shared = !scenario.platform.shared_links.empty();

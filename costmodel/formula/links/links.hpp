@@ -10,8 +10,8 @@
 
 namespace fomoe::costmodel {
 
-/// Payload rates and latency between a sender and a receiver. The limits of a connection
-/// (flow_cap_bytes_per_s) are in the rate of the path.
+/// Payload rates and latency between a sender and a receiver. What a link or a measurement allows each
+/// connection is in the rate of the path.
 struct Links {
   double uplink_bytes_per_s;    // of the sender
   double downlink_bytes_per_s;  // of the receiver
@@ -21,6 +21,7 @@ struct Links {
   double cap_bytes_per_s;  // of a flow whose windows are counted; otherwise it is in the path's rate
   int from = -1, to = -1;  // sites; negative if the links represent all sites
   double connections = 1;  // of a flow
+  bool measured_connection = false;  // the rate of one was measured, so its buffers are in the path's rate
 
   [[nodiscard]] double port_bytes_per_s() const { return std::min(uplink_bytes_per_s, downlink_bytes_per_s); }
 };

@@ -17,11 +17,39 @@ constexpr double kRounds = 5;  // after which windows repeat
 struct Way {
   Links links;
   ConnectionWindow window;
+  std::vector<ConnectionWindow> to_peers = {};  // those of a stage that halves, in their order
+
+  void pause(double seconds) {
+    window.pause(seconds);
+    for (ConnectionWindow& each : to_peers) each.pause(seconds);
+  }
 };
+
+/// Seconds that windows add to recursive halving and doubling: half of the payload to the first peer, a
+/// quarter to the next one, …, and then the same messages in the opposite order.
+double added_by_halving_s(const Stage& stage, Way& way, double streams) {
+  const double rate = std::min(way.links.path_bytes_per_s, way.links.port_bytes_per_s()) / streams;
+  const auto peers = static_cast<std::size_t>(std::lround(stage.latency_hops / 2));
+  way.to_peers.resize(peers, way.window);
+  const double payload = stage.pair_bytes / 2 / (1 - std::exp2(-static_cast<double>(peers))) / streams;
+  std::vector<double> end_s(peers, 0);
+  double sum_s = 0, now_s = 0;
+  for (std::size_t step = 0; step < 2 * peers; ++step) {
+    const std::size_t peer = step < peers ? step : 2 * peers - 1 - step;
+    const double bytes = payload * std::exp2(-static_cast<double>(peer + 1));
+    if (step >= peers) way.to_peers[peer].pause(now_s - end_s[peer]);
+    const double send_s = way.to_peers[peer].send_s(bytes, rate);
+    sum_s += send_s - bytes / rate;
+    now_s += send_s + way.links.latency_s;
+    end_s[peer] = now_s;
+  }
+  return sum_s;
+}
 
 /// Seconds that windows add to a connection's messages of the stage: one for each step.
 double added_s(const Stage& stage, Way& way, double streams) {
   if (stage.pair_bytes <= 0) return 0;
+  if (stage.halving) return added_by_halving_s(stage, way, streams);
   // The messages of a pair have its share of the port.
   const double rate =
       std::min(way.links.path_bytes_per_s, way.links.port_bytes_per_s() * stage.pair_bytes / stage.bytes) /
@@ -63,7 +91,7 @@ class Windows {
     const double before_s = stage_s(stage, links);
     StageDuration longest{before_s, 0};
     for (Way& way : ways_of(stage.between, links)) {
-      way.window.pause(pause_s);
+      way.pause(pause_s);
       const double added = added_s(stage, way, way.links.connections);
       const double seconds =
           ring ? stage_s(stage, way.links) + preparation_s(stage, links.payload_s_per_byte) : before_s;
@@ -76,10 +104,11 @@ class Windows {
     std::vector<Way>& ways = ways_[{&sets, between}];
     if (!ways.empty()) return ways;
     const auto add = [&](const Links& links) {
-      // Without latency there is no limit.
+      // Without latency, windows are no limit.
       const double most =
           links.round_trip_s > 0 ? links.cap_bytes_per_s * links.round_trip_s : platforms::kUnlimited;
-      ways.push_back({links, ConnectionWindow(*sets.windows, links.round_trip_s, most / links.connections)});
+      ways.push_back({links, ConnectionWindow(*sets.windows, links.round_trip_s, most / links.connections,
+                                              !links.measured_connection)});
     };
     if (between == Between::store && sets.store != nullptr) {
       for (const StoreLinks::Site& site : sets.store->sites)

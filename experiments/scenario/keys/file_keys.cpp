@@ -25,7 +25,7 @@ constexpr Key kPlatformFileKeys[] = {
      "what the rates in this file and in paths_csv are: those of one machine at each end, which "
      "platform.gateways multiplies, or those of the line of a whole site",
      "\"machine\"", carriers},
-    {"mtu", Kind::size, "\"1500B\"", "",
+    {"mtu", kPacketSize, "\"1500B\"", "",
      "largest packet on all paths, with the headers of IP and TCP; jumbo frames have 9000 bytes",
      "\"9000B\""},
     {"paths_csv", Kind::text, "", "no measurements", "CSV file of measured paths, relative to this file",

@@ -26,6 +26,9 @@ std::optional<Quantity> quantity_of(Kind kind) {
 }
 
 std::string expected_value(const Key& key) {
+  if (key.bounded_size())
+    return fmt::format("{} from {:.0f} B to {:.0f} B in quotes, with a unit ({})", to_string(Quantity::size),
+                       key.min, key.max, known_units(Quantity::size));
   if (const auto quantity = quantity_of(key.kind))
     return fmt::format("{} {} in quotes, with a unit ({})", to_string(*quantity),
                        key.kind == Kind::latency ? "of zero or more" : "above zero", known_units(*quantity));

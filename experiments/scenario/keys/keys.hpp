@@ -73,11 +73,14 @@ struct KeyName {
 /// A kind with its bounds.
 struct Values {
   Kind kind;
-  double max;  // for counts and factors; above the default a double cannot hold every whole number
-  double min;  // for counts; for a share 0 if it may be 0
+  double max;  // for counts, factors and sizes; above the default a double cannot hold every whole number
+  double min;  // for counts and sizes; for a share 0 if it may be 0
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Values(Kind of, double most = 9e15, double least = 1) : kind(of), max(most), min(least) {}
+  [[nodiscard]] constexpr bool bounded_size() const { return kind == Kind::size && max < 9e15; }
 };
+/// A packet of IP (RFC 791: at most 65,535 bytes, and every host takes 576).
+inline constexpr Values kPacketSize(Kind::size, 65535, 576);
 
 /// One row for each key. What reads, sweeps, writes and explains keys follows from it.
 struct Key : KeyName, Values {

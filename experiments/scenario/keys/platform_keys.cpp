@@ -27,8 +27,10 @@ bool set_sites(Scenario& scenario, double value) {
   const auto count = static_cast<int>(value);
   const double latency_s = platform.paths.at(0, 0).latency_s;
   const std::optional<platforms::Store> store = platform.store;
+  const double packet_bytes = platform.packet_bytes;
   platform = platforms::uniform(count, first.uplink_bytes_per_s, first.downlink_bytes_per_s, latency_s);
   platform.store = store;
+  platform.packet_bytes = packet_bytes;
   for (platforms::Site& site : platform.sites) site.queue_s = first.queue_s;
   if (scenario.prices) {
     const costmodel::SitePrices price = scenario.prices->sites.front();
@@ -143,6 +145,10 @@ constexpr Key kPlatformKeys[] = {
     {"queue", Kind::latency, "", "no queue, or those of the file",
      "longest time that data may wait in the queue of a site's uplink; the answer states what this may cost",
      "\"50ms\"", queue, links},
+    {"mtu", kPacketSize, "", "as the platform file says, otherwise 1500 bytes",
+     "largest packet on all paths, with the headers of IP and TCP; jumbo frames have 9000 bytes. With host = "
+     "\"linux\", it decides the size of segments and first windows, and what headers take of a link",
+     "\"9000B\""},
     {"platform.store.uplink", Kind::rate, "", "no limit: the links of the sites decide",
      "rate at which the store sends to all sites together, with collective = \"store\"", "\"100Gbps\"",
      of_store<&platforms::Store::uplink_bytes_per_s>, links},

@@ -237,6 +237,7 @@ void read_platform(const Document& document, costmodel::Scenario& scenario) {
              : table.has("preset") ? preset(table)
                                    : equal_sites(table);
   if (!table.has("file")) read_trace(table, platform);
+  if (table.has("mtu")) platform.packet_bytes = table.quantity("mtu");
   table.set_members(scenario);
   read_store(document, scenario);
   set_carriers(table, platform);

@@ -195,6 +195,7 @@ double TableReader::quantity(std::string_view name) const {
     const double si = parse_quantity(*written, *quantity_of(key.kind));
     if (si == 0 && key.kind != Kind::latency)
       refuse(name, as_written(*found) + " (zero)", expected_value(key));
+    if (key.bounded_size() && (si < key.min || si > key.max)) refuse(name, expected_value(key));
     return si;
   } catch (const QuantityError& error) {
     refuse(name, error.what(), expected_value(key), error.suggestion());
