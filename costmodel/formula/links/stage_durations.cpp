@@ -17,11 +17,17 @@ constexpr double kRounds = 5;  // after which windows repeat
 struct Way {
   Links links;
   ConnectionWindow window;
-  std::vector<ConnectionWindow> to_peers = {};  // those of a stage that halves, in their order
+  /// The connections of a stage that halves, in the order of its peers, and when each has sent.
+  struct Peer {
+    ConnectionWindow window;
+    double sent_at_s;
+  };
+  std::vector<Peer> peers = {};
+  double now_s = 0;
 
   void pause(double seconds) {
     window.pause(seconds);
-    for (ConnectionWindow& each : to_peers) each.pause(seconds);
+    now_s += seconds;
   }
 };
 
@@ -30,18 +36,18 @@ struct Way {
 double added_by_halving_s(const Stage& stage, Way& way, double streams) {
   const double rate = std::min(way.links.path_bytes_per_s, way.links.port_bytes_per_s()) / streams;
   const auto peers = static_cast<std::size_t>(std::lround(stage.latency_hops / 2));
-  way.to_peers.resize(peers, way.window);
+  way.peers.resize(peers, {way.window, way.now_s});
   const double payload = stage.pair_bytes / 2 / (1 - std::exp2(-static_cast<double>(peers))) / streams;
-  std::vector<double> end_s(peers, 0);
-  double sum_s = 0, now_s = 0;
+  double sum_s = 0;
   for (std::size_t step = 0; step < 2 * peers; ++step) {
-    const std::size_t peer = step < peers ? step : 2 * peers - 1 - step;
-    const double bytes = payload * std::exp2(-static_cast<double>(peer + 1));
-    if (step >= peers) way.to_peers[peer].pause(now_s - end_s[peer]);
-    const double send_s = way.to_peers[peer].send_s(bytes, rate);
+    const std::size_t index = step < peers ? step : 2 * peers - 1 - step;
+    Way::Peer& peer = way.peers[index];
+    const double bytes = payload * std::exp2(-static_cast<double>(index + 1));
+    peer.window.pause(way.now_s - peer.sent_at_s);
+    const double send_s = peer.window.send_s(bytes, rate);
     sum_s += send_s - bytes / rate;
-    now_s += send_s + way.links.latency_s;
-    end_s[peer] = now_s;
+    way.now_s += send_s + way.links.latency_s;
+    peer.sent_at_s = way.now_s;
   }
   return sum_s;
 }
