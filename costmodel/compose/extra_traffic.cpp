@@ -97,6 +97,10 @@ double state_bytes_per_parameter(const Scenario& scenario) {
          outer_bytes_per_parameter(method, scenario.strategy.outer_optimizer);
 }
 
+double state_bytes_per_site(const Scenario& scenario) {
+  return state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+}
+
 ExtraTraffic extra_traffic_of(const Scenario& scenario) {
   return scenario.strategy.method->one_site ? ExtraTraffic{} : scenario.traffic;
 }
@@ -114,8 +118,7 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
 
   Extra extra;
   extra.traffic = traffic;
-  const double state_bytes =
-      state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+  const double state_bytes = state_bytes_per_site(scenario);
   extra.state_bytes_per_checkpoint_round = spread(state_bytes, traffic.checkpoint_rounds);
   extra.state_bytes_per_rejoin_round = spread(state_bytes, traffic.rejoin_rounds);
   extra.data_bytes_per_sequence =
@@ -143,20 +146,18 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
   return plan;
 }
 
-void add_extra_traffic(PlanSummary& summary, const Axes& axes, double held_share, const Fixed& fixed,
-                       const ExtraTraffic& traffic, double state_bytes_per_parameter) {
+void add_extra_traffic(PlanSummary& summary, const Axes& axes, const Fixed& fixed,
+                       const ExtraTraffic& traffic, double state_bytes_per_site) {
   if (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site) return;
   const double steps_per_round = summary.steps / summary.rounds;
   const double others = axes.sites - 1.0;
   const double any = std::min(others, 1.0);  // 0 if there is only one site, which sends nothing
-  const double state_bytes =
-      state_bytes_per_parameter * (fixed.dense_elements + fixed.expert_elements * held_share);
   double read = 0.0, uploaded = 0.0;  // bytes of each of the other sites in one round
   if (traffic.data_site) {
     read = steps_per_round * axes.global_batch_sequences / axes.sites *
            (fixed.sequence_length * traffic.data_bytes_per_token);
   }
-  if (traffic.checkpoint_site) uploaded = state_bytes / static_cast<double>(traffic.checkpoint_rounds);
+  if (traffic.checkpoint_site) uploaded = state_bytes_per_site / static_cast<double>(traffic.checkpoint_rounds);
   summary.sent.data = read * others / axes.sites;
   summary.sent.checkpoint = uploaded * others / axes.sites;
 
@@ -175,7 +176,7 @@ void add_extra_traffic(PlanSummary& summary, const Axes& axes, double held_share
   if (traffic.rejoin_site) {
     Stage rejoin;
     rejoin.latency_hops = any;
-    rejoin.bytes = any * state_bytes / static_cast<double>(traffic.rejoin_rounds);
+    rejoin.bytes = any * state_bytes_per_site / static_cast<double>(traffic.rejoin_rounds);
     rejoin.pair_bytes = rejoin.bytes;
     summary.sent.rejoin = rejoin.bytes / axes.sites;
     summary.add(rejoin);

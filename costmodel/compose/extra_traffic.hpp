@@ -19,6 +19,8 @@ namespace fomoe::costmodel {
 /// Bytes per parameter of the state that a site needs to resume exactly: fp32 weights and both moments, and
 /// the method's outer state.
 double state_bytes_per_parameter(const Scenario& scenario);
+/// That of the parameters that a site keeps.
+double state_bytes_per_site(const Scenario& scenario);
 
 /// The extra traffic of the scenario. A method that trains at the first site alone has none, because check()
 /// refuses data and checkpoints elsewhere.
@@ -30,10 +32,9 @@ int rejoin_source(const ExtraTraffic& traffic);
 /// Returns `plan` with the operations of the scenario's extra traffic.
 Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 
-/// Adds the extra traffic to a summary, for equal sites. `held_share`, O_e/M, is the share of the experts
-/// that a site holds, where O_e is the number of sites that hold each expert and M is the number of sites.
-/// The result is exact if the transfers of a round fit into its compute time.
-void add_extra_traffic(PlanSummary& summary, const Axes& axes, double held_share, const Fixed& fixed,
-                       const ExtraTraffic& traffic, double state_bytes_per_parameter);
+/// Adds the extra traffic to a summary, for equal sites. The result is exact if the transfers of a round fit
+/// into its compute time.
+void add_extra_traffic(PlanSummary& summary, const Axes& axes, const Fixed& fixed,
+                       const ExtraTraffic& traffic, double state_bytes_per_site);
 
 }  // namespace fomoe::costmodel

@@ -15,9 +15,7 @@ Plan make_plan(const Scenario& scenario) { return with_extra_traffic(scenario, c
 
 PlanSummary summarise(const Scenario& scenario, const Axes& axes, const Fixed& fixed) {
   PlanSummary summary = summarise(*scenario.strategy.method, axes, fixed);
-  const double held = most_held_share(axes.sites, axes.expert_overlap, fixed.moe_layers, fixed.experts);
-  add_extra_traffic(summary, axes, held, fixed, extra_traffic_of(scenario),
-                    state_bytes_per_parameter(scenario));
+  add_extra_traffic(summary, axes, fixed, extra_traffic_of(scenario), state_bytes_per_site(scenario));
   if (at_own_pace(scenario.strategy)) {  // the method's formula has one cycle of each site in each round
     const double cycles =
         remote_cycles(own_paces(scenario)) / (std::max(1.0, axes.sites - 1.0) * summary.rounds);

@@ -87,8 +87,7 @@ AttendanceRules attendance_rules(const Scenario& scenario, const Plan& plan) {
         "method = \"diloco\"");
   // A site that holds the only copy of a part of the model has it from its own checkpoint.
   if (residency_of(*scenario.strategy.method, scenario.strategy.sharding) == Residency::replica)
-    rules.state_bytes =
-        state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+    rules.state_bytes = state_bytes_per_site(scenario);
   if (rules.outages.empty()) return rules;
   if (rules.quorum && scenario.failures->policy == FailurePolicy::wait)
     throw InputError(
@@ -101,8 +100,7 @@ AttendanceRules attendance_rules(const Scenario& scenario, const Plan& plan) {
     rules.drop_after_s = *failures.timeout_s;
   } else {
     rules.checkpoint_rounds = *failures.checkpoint_rounds;
-    rules.checkpoint_s = checkpoint_s(
-        failures, state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario)));
+    rules.checkpoint_s = checkpoint_s(failures, state_bytes_per_site(scenario));
   }
   return rules;
 }

@@ -203,8 +203,7 @@ double checkpoint_s(const Failures& failures, double state_bytes) {
 
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   const Failures& failures = *scenario.failures;
-  const double state_bytes =
-      state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+  const double state_bytes = state_bytes_per_site(scenario);
   FaultyRun run;
   run.work_s = report.wall_clock_s;
   run.round_s = report.round.duration_s;

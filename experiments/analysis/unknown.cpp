@@ -73,7 +73,7 @@ Usual usual(Kind kind) {
     case Kind::latency:
       return {Quantity::duration, "ms", {1e-6, 1e6, false}};
     default:
-      return {Quantity::duration, "s", {1e-6, 1e6, false}};
+      return {Quantity::duration, "s", {1e-6, 1e9, false}};  // sites fail once in weeks or years
   }
 }
 
@@ -124,7 +124,9 @@ Unknown read_unknown(const std::string& name, const costmodel::Scenario& scenari
     const auto own = node == nullptr ? std::nullopt : node->value<double>();
     unknown.domain = counts(unknown, scenario, own);
   } else if (kind == Kind::share) {
-    unknown.domain = {1e-4, std::min(1.0, unknown.key->max), false};
+    // A network across a continent loses one packet in 10⁴ to 10⁸.
+    const double least = name == "network_model.loss_rate" ? 1e-9 : 1e-4;
+    unknown.domain = {least, std::min(1.0, unknown.key->max), false};
   } else if (kind == Kind::factor) {
     unknown.domain = {1, 1e3, false};
   } else if (kind == Kind::multiple) {

@@ -67,10 +67,10 @@ class Precomputed {
     const at = (rate) => {
       const i = (k * latencies.length + latency) * rates.length + rate;
       return block.wall_clock_s[i] === null ? null
-        : {wall_clock_s: block.wall_clock_s[i], utilization: block.utilization[i], cost: block.cost[i], bytes: block.bytes[k]};
+        : {wall_clock_s: block.wall_clock_s[i], utilization: block.utilization[i], cost: block.cost[i], bytes: block.bytes[i]};
     };
     const label = method + (block.every_step ? "" : ` K=${steps}`) + (partial ? ` O_e=${overlap}` : "");
-    return {label, at, block};
+    return {label, at, block, problem: block.problems[k]};
   }
 
   command(chosen) {
@@ -86,7 +86,7 @@ class Precomputed {
     const point = line && line.at(rate);
     if (!point) throw new Mistakes([{key: "", text: "The scenario's reader refuses these settings together."}]);
     return {
-      report: {wall_clock_s: point.wall_clock_s, compute_utilization: point.utilization, memory_problem: line.block.problem,
+      report: {wall_clock_s: point.wall_clock_s, compute_utilization: point.utilization, memory_problem: line.problem,
         bytes_sent_per_site_per_round: point.bytes, notes: [],
         cost: point.cost === undefined ? null : {cost_total: point.cost, currency: this.start.currency}},
       label: line.label, method, exact: line.block.exact, sites: grid.sites, gpus_per_site: grid.gpus_per_site,
@@ -117,7 +117,7 @@ class Precomputed {
       }
       for (const k of line.block.local_steps) {
         const other = this.line(name, this.with(name, chosen), k), point = other.at(now);
-        if (!point || point.cost === undefined || line.block.problem) continue;
+        if (!point || point.cost === undefined || other.problem) continue;
         found.push({method: name, label: other.label, local_steps: k, present: name === present && (line.block.every_step || k === steps),
           wall_clock_s: point.wall_clock_s, cost: point.cost, utilization: point.utilization});
       }

@@ -44,6 +44,12 @@ class Controls {
     return std::move(list_);
   }
 
+  /// platform.rate_factor, which the rates of the platform contain.
+  [[nodiscard]] double factor() const {
+    const toml::table* table = document_.root().get_as<toml::table>("platform");
+    return table == nullptr ? 1.0 : (*table)["rate_factor"].value_or(1.0);
+  }
+
  private:
   [[nodiscard]] bool given(const std::string& table, const std::string& name) const {
     const toml::table* found = document_.root().get_as<toml::table>(table);
@@ -185,12 +191,6 @@ class Controls {
     choice("quality.model", "Quality model", models, model, "for the loss of the trained model");
   }
 
-  /// platform.rate_factor, which the rates of the platform contain.
-  [[nodiscard]] double factor() const {
-    const toml::table* table = document_.root().get_as<toml::table>("platform");
-    return table == nullptr ? 1.0 : (*table)["rate_factor"].value_or(1.0);
-  }
-
   const Scenario& base_;
   scenario::Document document_;
   Json list_ = Json::array();
@@ -201,11 +201,13 @@ class Controls {
 Json controls_of(const Question& question) {
   const Scenario base = read(question, question.overrides);
   const scenario::Document document = scenario::Document::read(question.path, "scenario", "");
+  Controls controls(question, base);
   return {{"name", document.root()["name"].value_or(std::string())},
           {"description", document.root()["description"].value_or(std::string())},
           {"path", question.path},
           {"currency", base.prices ? base.prices->currency : ""},
-          {"controls", Controls(question, base).all()}};
+          {"rate_factor", controls.factor()},
+          {"controls", controls.all()}};
 }
 
 }  // namespace fomoe::explore

@@ -46,9 +46,8 @@ class Grid {
     const Json about = controls_of(question);
     for (const char* key : {"name", "description", "path", "currency"}) document_[key] = about[key];
     document_["options"] = options_of(question.overrides);
-    rate_factor_ = 1;
+    rate_factor_ = about["rate_factor"].get<double>();
     for (const Json& control : about["controls"]) {
-      if (control["key"] == "platform.rate_factor") rate_factor_ = control["value"].get<double>();
       if (control["key"] == "strategy.payload_dtype") own_format_ = control["value"].get<std::string>();
       if (control["key"] == "strategy.method") summaries_ = control["methods"];
     }
@@ -146,24 +145,23 @@ class Grid {
     }
     const bool one_k = method.every_step || method.one_site;
     Json steps = Json::array(), bytes = Json::array(), wall = Json::array(), used = Json::array(),
-         cost = Json::array();
-    std::string problem;
+         cost = Json::array(), problems = Json::array();
     bool exact = true;
     for (const std::int64_t k : local_steps_) {
       if (one_k && k != base_.strategy.local_steps) continue;
       steps.push_back(k);
-      bytes.push_back(nullptr);
+      problems.push_back("");
       const std::optional<Scenario> scenario = moved_to(own, overrides, k);
       costmodel::Resolved resolved;
       if (scenario) {
         resolved = costmodel::resolve(*scenario);
         exact = exact && !costmodel::approximates(resolved);
-        problem = costmodel::closed_form(*scenario).memory_problem;
+        problems.back() = costmodel::closed_form(*scenario).memory_problem;
       }
       for (const Step& latency : latencies_) {
         for (const Step& rate : rates_) {
           if (!scenario) {
-            for (Json* list : {&wall, &used, &cost}) list->push_back(nullptr);
+            for (Json* list : {&bytes, &wall, &used, &cost}) list->push_back(nullptr);
             continue;
           }
           Scenario moved = *scenario;
@@ -171,14 +169,14 @@ class Grid {
           moved.platform = platforms::scaled_bandwidth(std::move(moved.platform), rate.value / rate_factor_);
           costmodel::resolve(moved, costmodel::Resolving::links, resolved);
           const costmodel::Outcome outcome = costmodel::outcome_of(resolved);
-          bytes.back() = rounded(outcome.bytes_sent_per_site_per_round);
+          bytes.push_back(rounded(outcome.bytes_sent_per_site_per_round));
           wall.push_back(rounded(outcome.wall_clock_s));
           used.push_back(rounded(outcome.compute_utilization));
           if (!std::isnan(outcome.cost_total)) cost.push_back(rounded(outcome.cost_total));
         }
       }
     }
-    return {{"local_steps", steps}, {"every_step", one_k},  {"bytes", bytes},      {"problem", problem},
+    return {{"local_steps", steps}, {"every_step", one_k},  {"bytes", bytes},      {"problems", problems},
             {"exact", exact},       {"wall_clock_s", wall}, {"utilization", used}, {"cost", cost}};
   }
 
@@ -232,7 +230,7 @@ class Grid {
 
   const Question& question_;
   Scenario base_;
-  double rate_factor_ = 1;
+  double rate_factor_ = 1;  // of the scenario, which the rates of its platform contain
   std::string own_format_;
   Json summaries_, document_ = Json::object();
   std::vector<Step> rates_, latencies_;

@@ -144,17 +144,25 @@ class ClosedFormSweep {
     return scenario::read_scenario(request_.scenario_path, options);
   }
 
-  /// Sets the swept values of a row. Returns false if the row has to be read.
+  /// Sets the swept values of a row, and what follows from them. Returns false if the row has to be read.
   bool set(Context& context, std::uint64_t row) const {
+    Resolving any{};
+    return set(context, row, any);
+  }
+  /// Lowers `first`, the first stage that reads the swept keys, where what follows from them is read earlier.
+  bool set(Context& context, std::uint64_t row, Resolving& first) const {
     Scenario& scenario = context.scenario;
     if (resets_platform_) scenario.platform = context.base.platform;
     for (const Swept& swept : swept_) {
       if (!swept.key->member.set(scenario, value(swept, row))) return false;
     }
+    const int overlap = scenario.strategy.expert_overlap, fragments = scenario.strategy.fragments;
     if (default_overlap_) scenario.strategy.expert_overlap = scenario.sites();
     const costmodel::Method& method = *scenario.strategy.method;
     if (default_fragments_ && method.usual_fragments != nullptr)
       scenario.strategy.fragments = method.usual_fragments(scenario.model, scenario.strategy);
+    if (scenario.strategy.expert_overlap != overlap || scenario.strategy.fragments != fragments)
+      first = Resolving::counts;
     return true;
   }
 
@@ -195,9 +203,13 @@ class ClosedFormSweep {
     try {
       Context context;
       context.scenario = context.base = read(from, true);
-      if (!set(context, to)) return false;
-      return results_of(costmodel::resolve(context.scenario)) ==
-             results_of(costmodel::resolve(read(to, false)));
+      if (!set(context, from)) return false;
+      context.resolved = costmodel::resolve(context.scenario);
+      Resolving first = Resolving::values;
+      for (const Swept& swept : swept_) first = std::min(first, swept.key->stage);
+      if (!set(context, to, first)) return false;
+      costmodel::resolve(context.scenario, first, context.resolved);
+      return results_of(context.resolved) == results_of(costmodel::resolve(read(to, false)));
     } catch (const InputError&) {
       return false;
     } catch (const FileError&) {
@@ -205,10 +217,12 @@ class ClosedFormSweep {
     }
   }
 
-  static std::array<std::uint64_t, kFormulaColumns> results_of(const costmodel::Resolved& resolved) {
-    std::array<std::uint64_t, kFormulaColumns> bits{};
-    const std::array<double, kFormulaColumns> columns = columns_of(costmodel::outcome_of(resolved));
+  static std::array<std::uint64_t, kFormulaColumns + 1> results_of(const costmodel::Resolved& resolved) {
+    std::array<std::uint64_t, kFormulaColumns + 1> bits{};
+    const costmodel::Outcome outcome = costmodel::outcome_of(resolved);
+    const std::array<double, kFormulaColumns> columns = columns_of(outcome);
     for (std::size_t c = 0; c < kFormulaColumns; ++c) bits[c] = std::bit_cast<std::uint64_t>(columns[c]);
+    bits.back() = std::bit_cast<std::uint64_t>(outcome.gpu_memory_bytes);
     return bits;
   }
 
@@ -253,7 +267,7 @@ class ClosedFormSweep {
     }
     if (!changed) return true;
     const std::vector<std::size_t> digits = std::exchange(context.digits, {});  // none if this row fails
-    if (!set(context, row)) {
+    if (!set(context, row, first)) {
       context.scenario = context.base;
       return false;
     }
