@@ -152,12 +152,13 @@ void add_extra_traffic(PlanSummary& summary, const Axes& axes, const Fixed& fixe
   const double steps_per_round = summary.steps / summary.rounds;
   const double others = axes.sites - 1.0;
   const double any = std::min(others, 1.0);  // 0 if there is only one site, which sends nothing
-  double read = 0.0, uploaded = 0.0;  // bytes of each of the other sites in one round
+  double read = 0.0, uploaded = 0.0;         // bytes of each of the other sites in one round
   if (traffic.data_site) {
     read = steps_per_round * axes.global_batch_sequences / axes.sites *
            (fixed.sequence_length * traffic.data_bytes_per_token);
   }
-  if (traffic.checkpoint_site) uploaded = state_bytes_per_site / static_cast<double>(traffic.checkpoint_rounds);
+  if (traffic.checkpoint_site)
+    uploaded = state_bytes_per_site / static_cast<double>(traffic.checkpoint_rounds);
   summary.sent.data = read * others / axes.sites;
   summary.sent.checkpoint = uploaded * others / axes.sites;
 

@@ -208,13 +208,23 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
     Observation& observation = found.data.observations.emplace_back();
     observation.name = one.path;
     observation.communication_s = one.transfer.seconds;
+    observation.scenario.network = costmodel::linux_host();
   }
+  // Sockets of the measured hosts allowed the window: 2/3 of a send buffer, and half of a receive buffer.
+  const auto let_buffers_allow = [&](const costmodel::FittedTerm& term) {
+    for (Observation& observation : found.data.observations) {
+      observation.scenario.network = costmodel::linux_host();
+      observation.scenario.network.send_buffer_bytes = std::ceil(1.5 / term.value);
+      observation.scenario.network.receive_buffer_bytes = std::ceil(2 / term.value);
+    }
+  };
   if (start.window_reciprocal > 0 && start.efficiency == 1 && all.size() > 1) {
     found.fit = fit(all, link_bytes_per_s, {window});
     if (found.fit.refused.empty() && found.fit.terms[0].supported) {
       found.terms = {{"bandwidth_efficiency", false, 1, 0, 0,
                       "windows limited every transfer, so no transfer filled the link", false},
                      within_limits(found.fit.terms[0], window)};
+      let_buffers_allow(found.terms.back());
       refuse_bad_fit(found);
       return found;
     }
@@ -231,6 +241,7 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
   if (why_not.empty()) found.fit = with_window;
   for (const costmodel::FittedTerm& term : found.fit.terms)
     found.terms.push_back(within_limits(term, term.name == "tcp_window" ? window : efficiency));
+  if (why_not.empty()) let_buffers_allow(found.terms.back());
   if (!why_not.empty()) found.terms.push_back({"tcp_window", false, 0, 0, 0, why_not, false});
   refuse_bad_fit(found);
   return found;

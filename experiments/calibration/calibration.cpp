@@ -7,6 +7,7 @@
 
 #include "experiments/cli/options.hpp"
 #include "experiments/results/json_values.hpp"
+#include "experiments/scenario/single_key.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 
@@ -37,35 +38,35 @@ std::string toml_value(const FittedTerm& term) {
   return fmt::format("{:.5g}", term.value);
 }
 
-/// The values of the terms that were not fitted, from --set or the scenarios. The fit is valid only with
-/// these values.
-std::string given_terms(const Calibration& calibration, const costmodel::NetworkModel& base) {
-  const costmodel::NetworkModel usual;
-  const auto fitted = [&](const char* name) {
-    return std::any_of(calibration.terms.begin(), calibration.terms.end(),
-                       [&](const FittedTerm& term) { return term.supported && term.name == name; });
-  };
-  std::string text;
-  const auto give = [&](const char* name, bool is_on, const std::string& value) {
-    if (is_on && !fitted(name)) text += fmt::format("{} = {}  # given, not fitted\n", name, value);
-  };
-  give("bandwidth_efficiency", base.bandwidth_efficiency != 1, fmt::format("{}", base.bandwidth_efficiency));
-  give("latency_factor", base.latency_factor != 1, fmt::format("{}", base.latency_factor));
-  give("call_overhead", base.call_overhead_s > 0, fmt::format("\"{}ms\"", base.call_overhead_s * 1e3));
-  const double rate = base.payload_bytes_per_s.value_or(0), window = base.initial_window_bytes.value_or(0);
-  give("payload_rate", rate > 0, fmt::format("\"{}Mbps\"", rate * 8 / 1e6));
-  give("initial_window", window > 0, fmt::format("\"{}B\"", window));
-  give("idle_restart", base.idle_restart, "true");
-  give("background_share", base.background_share > 0, fmt::format("{}", base.background_share));
-  give("jitter", base.jitter_s > 0, fmt::format("\"{}ms\"", base.jitter_s * 1e3));
-  give("streams", base.streams != usual.streams, std::to_string(base.streams));
-  const double tcp_window = base.tcp_window_bytes.value_or(0);
-  give("tcp_window", tcp_window > 0, fmt::format("\"{}B\"", tcp_window));
-  give("loss_rate", base.loss_rate.has_value(), fmt::format("{}", base.loss_rate.value_or(0)));
-  give("segment_size", base.segment_bytes != usual.segment_bytes, fmt::format("\"{}B\"", base.segment_bytes));
-  give("congestion_control", base.congestion_control != usual.congestion_control,
-       fmt::format("\"{}\"", to_string(base.congestion_control)));
-  give("ring_model", base.ring_model != usual.ring_model, fmt::format("\"{}\"", to_string(base.ring_model)));
+/// A value of a key as TOML has it; empty: the key is not given.
+std::string toml_of(const scenario::Key& key, const scenario::MemberValue& value) {
+  if (std::holds_alternative<std::monostate>(value)) return "";
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* word = std::get_if<std::string>(&value)) return '"' + *word + '"';
+  const auto* whole = std::get_if<std::int64_t>(&value);
+  const std::string number =
+      whole != nullptr ? fmt::format("{}", *whole) : fmt::format("{}", std::get<double>(value));
+  const std::string unit = scenario::si_unit(key.kind);
+  return unit.empty() ? number : '"' + number + unit + '"';
+}
+
+/// The host, and what was not fitted and differs from what such a host has. The fit is valid only with these
+/// values.
+std::string given_terms(const Calibration& calibration, const costmodel::Scenario& base) {
+  costmodel::Scenario usual;
+  const bool real = base.network.initial_window_bytes.has_value();  // connections have windows
+  if (real) usual.network = costmodel::linux_host(base.platform.packet_bytes);
+  std::string text =
+      fmt::format("host = \"{}\"\n", to_string(real ? costmodel::Host::linux_tcp : costmodel::Host::ideal));
+  for (const scenario::Key& key : scenario::scenario_keys()) {
+    if (key.table != "network_model" || key.member.get == nullptr) continue;
+    if (std::any_of(calibration.terms.begin(), calibration.terms.end(),
+                    [&](const FittedTerm& term) { return term.supported && term.name == key.name; }))
+      continue;
+    const std::string value = toml_of(key, key.member.get(base));
+    if (!value.empty() && value != toml_of(key, key.member.get(usual)))
+      text += fmt::format("{} = {}  # given, not fitted\n", key.name, value);
+  }
   return text;
 }
 
@@ -73,9 +74,9 @@ std::string given_terms(const Calibration& calibration, const costmodel::Network
 /// for one network model.
 std::string given_terms(const Calibration& calibration) {
   const Observation& first = calibration.data.observations.front();
-  std::string text = given_terms(calibration, first.scenario.network);
+  std::string text = given_terms(calibration, first.scenario);
   for (const Observation& one : calibration.data.observations) {
-    if (given_terms(calibration, one.scenario.network) == text) continue;
+    if (given_terms(calibration, one.scenario) == text) continue;
     throw UsageError(fmt::format(
         "{}: got terms of network_model that differ from those of {}; expected equal values of all terms "
         "that are not fitted; for example --set network_model.congestion_control=bbr for all runs",
@@ -93,12 +94,12 @@ std::string calibration_toml(const Calibration& calibration) {
       "# Fitted by fomoe calibrate to {} measured times; standard deviation of the residuals: {:.2f} %.\n"
       "[network_model]\n",
       calibration.data.observations.size(), 100 * calibration.fit.relative_s);
+  text += given_terms(calibration);
   for (const FittedTerm& term : calibration.terms) {
     if (!term.supported) continue;
     const auto [low, high] = interval(term);
     text += fmt::format("{} = {}  # {} to {} (95 %)\n", term.name, toml_value(term), low, high);
   }
-  text += given_terms(calibration);
   std::vector<std::string> fitted;
   for (const FittedTerm& term : calibration.terms) {
     if (term.supported) fitted.push_back(term.name);
