@@ -90,15 +90,13 @@ void put_first(RoundPlan& round, Op first) {
 
 }  // namespace
 
-double state_bytes_per_parameter(const Scenario& scenario) {
+double state_bytes_per_site(const Scenario& scenario) {
   const Method& method = *scenario.strategy.method;
   constexpr double kWeight = 4;  // in 32 bits
-  return kWeight + method.moment_bytes_per_parameter * bytes_of(scenario.gpus.moment_dtype) / 4 +
-         outer_bytes_per_parameter(method, scenario.strategy.outer_optimizer);
-}
-
-double state_bytes_per_site(const Scenario& scenario) {
-  return state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+  const double of_parameter = kWeight +
+                              method.moment_bytes_per_parameter * bytes_of(scenario.gpus.moment_dtype) / 4 +
+                              outer_bytes_per_parameter(method, scenario.strategy.outer_optimizer);
+  return of_parameter * static_cast<double>(parameters_per_site(scenario));
 }
 
 ExtraTraffic extra_traffic_of(const Scenario& scenario) {

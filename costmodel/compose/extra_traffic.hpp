@@ -16,10 +16,8 @@
 
 namespace fomoe::costmodel {
 
-/// Bytes per parameter of the state that a site needs to resume exactly: fp32 weights and both moments, and
-/// the method's outer state.
-double state_bytes_per_parameter(const Scenario& scenario);
-/// That of the parameters that a site keeps.
+/// Bytes of the state that a site needs to resume exactly: fp32 weights and both moments of the parameters
+/// that it keeps, and the method's outer state.
 double state_bytes_per_site(const Scenario& scenario);
 
 /// The extra traffic of the scenario. A method that trains at the first site alone has none, because check()

@@ -23,6 +23,28 @@ std::string tight_memory(const Counts& counts) {
   return text.str();
 }
 
+/// Replicas without a sequence in a step, which a given MFU hides.
+std::string idle_replicas(const Scenario& scenario, const Counts& counts) {
+  for (std::size_t i = 0; i < counts.sites.size(); ++i) {
+    const ComputeSpec& compute =
+        scenario.site_compute.empty() ? scenario.compute : scenario.site_compute[i].compute;
+    const auto* device = std::get_if<AssumedDevice>(&compute);
+    const SiteCounts& site = counts.sites[i];
+    const double replicas = site.load.gpus / site.model.gpus.gpus_per_replica();
+    if (device == nullptr || device->mfu <= 0 || site.load.site_stages > 1 || site.load.sequences <= 0 ||
+        replicas <= site.load.sequences)
+      continue;
+    std::ostringstream text;
+    text
+        << "a site has " << replicas << " replicas of the model (" << site.load.gpus << " GPUs) and "
+        << site.load.sequences
+        << " sequences in a step, so that some replicas compute nothing; the time assumes that all GPUs have "
+           "the given MFU";
+    return text.str();
+  }
+  return {};
+}
+
 /// A log that does not say how many sequences a GPU had in memory at a time.
 std::string unknown_micro_batch(const ProfiledCompute& compute) {
   const StepProfile& profile = compute.profile;
@@ -49,7 +71,9 @@ std::vector<std::string> warnings_about(const Scenario& scenario) {
   };
   if (scenario.site_compute.empty()) add_profile(scenario.compute);
   for (const SiteCompute& site : scenario.site_compute) add_profile(site.compute);
-  if (const std::string tight = tight_memory(counts_of(scenario)); !tight.empty()) warnings.push_back(tight);
+  const Counts counts = counts_of(scenario);
+  for (const std::string& text : {tight_memory(counts), idle_replicas(scenario, counts)})
+    if (!text.empty()) warnings.push_back(text);
   return warnings;
 }
 

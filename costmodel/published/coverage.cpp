@@ -125,6 +125,12 @@ LossEstimate PublishedLosses::level(const LossSetting& setting) const {
 }
 
 LossEstimate PublishedLosses::contrast(const LossSetting& a, const LossSetting& b) const {
+  const auto alike = [](double one, double other) { return Range{one, one}.has(other); };
+  if (alike(a.tokens, b.tokens) && !alike(a.steps, b.steps)) {
+    LossEstimate unknown;
+    unknown.reasons = {"two batches; a difference is covered for the same number of tokens in each step"};
+    return unknown;
+  }
   if (a.method == "ddp" || b.method == "ddp") {
     LossEstimate estimate = level(b.method == "ddp" ? a : b);
     if (b.method == "ddp") estimate.points = -estimate.points;
@@ -133,7 +139,7 @@ LossEstimate PublishedLosses::contrast(const LossSetting& a, const LossSetting& 
   LossEstimate estimate;
   add_new(estimate.reasons, refusals(a, false));
   add_new(estimate.reasons, refusals(b, false));
-  if (a.parameters != b.parameters || a.tokens != b.tokens)
+  if (!alike(a.parameters, b.parameters) || !alike(a.tokens, b.tokens))
     add_new(estimate.reasons,
             {"two models or numbers of tokens; a difference is covered for the same model and tokens"});
   const std::int64_t most = std::max(a.local_steps, b.local_steps);

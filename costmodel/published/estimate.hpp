@@ -1,6 +1,7 @@
 // A setting of local-update training, and what published runs say of its loss.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,7 +24,8 @@ struct LossSetting {
   std::int64_t expert_overlap = 0;  // O_e; 0 and M: every site holds every expert
   bool same_data = true;            // all sites draw from one distribution
 
-  [[nodiscard]] double rounds() const { return steps / static_cast<double>(local_steps); }
+  /// Synchronisations, of which the last may come after fewer steps.
+  [[nodiscard]] double rounds() const { return std::ceil(steps / static_cast<double>(local_steps)); }
   friend bool operator==(const LossSetting&, const LossSetting&) = default;
 };
 

@@ -1,5 +1,6 @@
 // Cost formulas of duration and bytes.
 #pragma once
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,14 @@ inline double gpu_price(const SitePrices& prices, double gpus, double duration_s
 /// A port is billed by the month; every month begun counts.
 inline double port_price(const SitePrices& prices, double duration_s) {
   return prices.port_price_per_month * std::ceil(duration_s / kMonthSeconds);
+}
+
+/// The cost of the same run if it trains `factor` times the tokens: ports cost so much for each month begun,
+/// and the rest grows with the tokens. Infinite for an infinite factor.
+inline double cost_of_more_tokens(double cost, double ports_per_month, double duration_s, double factor) {
+  if (ports_per_month == 0 || !std::isfinite(factor * duration_s)) return cost * factor;
+  const auto ports = [&](double seconds) { return ports_per_month * std::ceil(seconds / kMonthSeconds); };
+  return (cost - ports(duration_s)) * factor + ports(duration_s * factor);
 }
 
 /// Prices of a site's GPUs, egress, ports and energy, and the energy of its GPUs.

@@ -40,7 +40,7 @@ double checkpoints_in(double work_s, double interval_s) {
   return std::max(0.0, std::ceil(work_s / interval_s * (1 - 1e-12)) - 1);
 }
 
-double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
+double finish_waiting_s(const FaultyRun& run, const Gap& gap, double& repeated_s) {
   const std::vector<double> site_rates = rates_of(run, &FaultySite::failures_per_s);
   const double site_rate = all_site_failures_per_s(run), link_rate = all_link_failures_per_s(run);
   const double cycle_s = run.interval_s + run.checkpoint_s;
@@ -50,6 +50,7 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
     return (run.each.empty() ? run.outage_s : run.each[first_of(site_rates, gap)].outage_s) + run.transfer_s;
   };
   const auto site_fails = [&] {
+    repeated_s += std::min(into_s, run.interval_s);  // the rest of it wrote a checkpoint
     into_s = 0;
     int tries = 0;
     double back_s = recovery_s();
@@ -144,7 +145,7 @@ class Present {
 };
 
 // Simulates round by round; rounds without events are advanced together.
-double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
+double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_s) {
   const double checkpoint_s_per_round =
       run.checkpoint_s * run.round_s / run.interval_s;  // checkpoint time in every round
   const double round_s = run.round_s + checkpoint_s_per_round;
@@ -197,11 +198,13 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
       if (back <= t) to_failure = -1;  // more sites can fail now; exponential gaps have no memory
       continue;
     }
-    // One site fails within this round.
+    // One site fails within this round, and its part of it is lost.
     const double x = to_failure;
+    if (up > 1) repeated_s += x / run.sites;
     const auto [site, absence_s, link] = present.next(gap);
     if (up == 1 && !link) {  // nobody else has the state
       t += absence_s + x;
+      repeated_s += saved_left_s - left_s + x * share;
       left_s = saved_left_s;
     } else if (run.timeout_s >= absence_s) {
       t += round_s + absence_s + x;  // the site computes its part of the round again
@@ -218,7 +221,7 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
 }
 
 // Each site stops and returns for itself, and the others train on.
-double finish_at_own_pace_s(const FaultyRun& run, const Gap& gap) {
+double finish_at_own_pace_s(const FaultyRun& run, const Gap& gap, double& repeated_s) {
   Present present(run);
   std::vector<Absent> absent;
   double t = 0, left_s = run.work_s;
@@ -239,8 +242,11 @@ double finish_at_own_pace_s(const FaultyRun& run, const Gap& gap) {
       continue;
     }
     const Failed failed = present.next(gap);
-    if (!failed.link)
-      left_s += run.lost_s * (run.each.empty() ? 1.0 / run.sites : run.each[failed.site].share);
+    if (!failed.link) {
+      const double lost_s = run.lost_s * (run.each.empty() ? 1.0 / run.sites : run.each[failed.site].share);
+      left_s += lost_s;
+      repeated_s += lost_s;
+    }
     absent.push_back({failed.site, t + failed.absence_s});
     present.set(failed.site, false);
   }
@@ -261,9 +267,10 @@ double all_link_failures_per_s(const FaultyRun& run) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
-double finish_s(const FaultyRun& run, const Gap& gap) {
-  if (run.own_pace) return finish_at_own_pace_s(run, gap);
-  return run.policy == FailurePolicy::wait ? finish_waiting_s(run, gap) : finish_dropping_s(run, gap);
+double finish_s(const FaultyRun& run, const Gap& gap, double& repeated_s) {
+  if (run.own_pace) return finish_at_own_pace_s(run, gap, repeated_s);
+  return run.policy == FailurePolicy::wait ? finish_waiting_s(run, gap, repeated_s)
+                                           : finish_dropping_s(run, gap, repeated_s);
 }
 
 double young_interval_s(double checkpoint_s, double mtbf_s) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "costmodel/compose/extra_traffic.hpp"
@@ -55,6 +56,7 @@ double transfer_s(const Scenario& scenario, double bytes) {
 struct Samples {
   std::vector<double> finish_s;  // sorted
   double goodput = 0;            // mean
+  double repeated_share = 0;     // share of the lost time in which sites do work again
 };
 
 // Limit on the number of random draws of all samples together. Runs with very many failures differ little
@@ -81,6 +83,7 @@ RandomEngine engine_of_sample(std::uint64_t seed, std::int64_t sample) {
 
 Samples sample(const FaultyRun& run, std::int64_t wanted, std::uint64_t seed) {
   Samples samples;
+  double all_repeated_s = 0, all_lost_s = 0;
   std::int64_t draws = 0;
   for (std::int64_t i = 0; i < wanted && (i < kMinSamples || draws < kMaxDraws); ++i) {
     RandomEngine random = engine_of_sample(seed, i);
@@ -90,19 +93,27 @@ Samples sample(const FaultyRun& run, std::int64_t wanted, std::uint64_t seed) {
       const double uniform = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;  // in (0, 1)
       return -std::log(uniform) / events_per_s;
     };
-    samples.finish_s.push_back(finish_s(run, exponential));
+    double repeated_s = 0;
+    samples.finish_s.push_back(finish_s(run, exponential, repeated_s));
     samples.goodput += run.work_s / samples.finish_s.back();
+    if (samples.finish_s.back() == kNever) continue;
+    all_repeated_s += repeated_s;
+    all_lost_s += samples.finish_s.back() - run.work_s;
   }
+  samples.repeated_share = all_lost_s > 0 ? all_repeated_s / all_lost_s : 0;
   samples.goodput /= static_cast<double>(samples.finish_s.size());
   std::sort(samples.finish_s.begin(), samples.finish_s.end());
   return samples;
 }
 
 /// Cost and energy of the run if it takes so long; empty without prices and power, and if it never ends.
-std::optional<Cost> cost_of(const RunReport& report, const Scenario& scenario, double wall_clock_s) {
+std::optional<Cost> cost_of(const RunReport& report, const Scenario& scenario, double wall_clock_s,
+                            const Samples& samples) {
   if (!report.cost || !std::isfinite(wall_clock_s)) return std::nullopt;
   RunReport longer = report;
   longer.wall_clock_s = wall_clock_s;
+  const double repeated_s = samples.repeated_share * (wall_clock_s - report.wall_clock_s);
+  for (SiteReport& site : longer.sites) site.compute_s *= 1 + repeated_s / report.wall_clock_s;
   add_cost(longer, scenario);
   return longer.cost;
 }
@@ -147,8 +158,8 @@ void add_samples(Goodput& answer, const Samples& samples, const RunReport& repor
   answer.goodput = samples.goodput;
   answer.finish_p50_s = quantile(samples.finish_s, 0.5);
   answer.finish_p95_s = quantile(samples.finish_s, 0.95);
-  const std::optional<Cost> p50 = cost_of(report, scenario, answer.finish_p50_s),
-                            p95 = cost_of(report, scenario, answer.finish_p95_s);
+  const std::optional<Cost> p50 = cost_of(report, scenario, answer.finish_p50_s, samples),
+                            p95 = cost_of(report, scenario, answer.finish_p95_s, samples);
   if (scenario.prices && p50) answer.cost_p50 = p50->cost_total;
   if (scenario.prices && p95) answer.cost_p95 = p95->cost_total;
   if (p50) answer.energy_p50_kwh = p50->energy_kwh;
@@ -183,9 +194,16 @@ void add_goodput_at_own_pace(RunReport& report, const Scenario& scenario, const 
 
 }  // namespace
 
+std::optional<double> RunAmounts::cost_of_more_tokens(double factor) const {
+  if (!cost) return std::nullopt;
+  return costmodel::cost_of_more_tokens(*cost, ports_per_month, wall_clock_s, factor);
+}
+
 RunAmounts amounts_of(const RunReport& report) {
   RunAmounts amounts{report.wall_clock_s, std::nullopt, std::nullopt};
   if (report.cost) {
+    if (report.cost->port_cost > 0)
+      amounts.ports_per_month = report.cost->port_cost / std::ceil(report.wall_clock_s / kMonthSeconds);
     if (!report.cost->currency.empty()) amounts.cost = report.cost->cost_total;
     amounts.energy_kwh = report.cost->energy_kwh;
   }
@@ -269,14 +287,15 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   const bool given = failures.checkpoint_interval_s || failures.checkpoint_rounds;
   Samples samples = sample(at(chosen), failures.samples, scenario.seed);
 
-  // The grid: from an eighth to eight times Daly's interval, and the scenario's own interval.
+  // The grid: from an eighth to eight times Daly's interval, and the scenario's own interval. If the others
+  // go on without a failed site, checkpoints are hardly ever used: then up to one interval in the whole run.
+  const bool drops = run.policy == FailurePolicy::drop;
   answer.checkpoint_rounds = answer.recommended_rounds = static_cast<std::int64_t>(chosen);
   answer.recommended_goodput = samples.goodput;
   double last = chosen;
-  for (int half_octave = -6; half_octave <= 6; ++half_octave) {
+  for (int half_octave = -6; half_octave <= 6 || (drops && last < rounds); ++half_octave) {
     const double candidate = whole_rounds(answer.daly_interval_s * std::exp2(half_octave / 2.0));
-    if (candidate == last || candidate == chosen) continue;
-    last = candidate;
+    if (std::exchange(last, candidate) == candidate || candidate == chosen) continue;
     Samples other = sample(at(candidate), failures.samples, scenario.seed);
     if (other.goodput <= answer.recommended_goodput) continue;
     answer.recommended_goodput = other.goodput;

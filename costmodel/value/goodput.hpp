@@ -75,8 +75,13 @@ double all_site_failures_per_s(const FaultyRun& run);
 double all_link_failures_per_s(const FaultyRun& run);
 
 /// Finish time of one sample. Infinite if the run never ends: it waits for a dead link, or failures come
-/// faster than work is done.
-double finish_s(const FaultyRun& run, const Gap& gap);
+/// faster than work is done. Adds to `repeated_s` the work that is lost and done again, as seconds of all
+/// sites.
+double finish_s(const FaultyRun& run, const Gap& gap, double& repeated_s);
+inline double finish_s(const FaultyRun& run, const Gap& gap) {
+  double repeated_s = 0;
+  return finish_s(run, gap, repeated_s);
+}
 
 /// Young 1974: τ = √(2·C·MTBF), a first-order approximation of the optimal interval.
 double young_interval_s(double checkpoint_s, double mtbf_s);
@@ -105,6 +110,9 @@ struct RunAmounts {
   double wall_clock_s = 0;
   std::optional<double> cost;        // empty without prices
   std::optional<double> energy_kwh;  // empty without power
+  double ports_per_month = 0;        // of all sites, in the cost
+  /// The cost of the run with `factor` times the tokens; empty without prices.
+  [[nodiscard]] std::optional<double> cost_of_more_tokens(double factor) const;
 };
 RunAmounts amounts_of(const RunReport& report);
 

@@ -32,16 +32,16 @@ std::string variant(const Strategy& strategy, bool every_step) {
 
 }  // namespace
 
-LossSetting loss_setting(const ModelShape& model, const Strategy& strategy, int sites, double tokens,
-                         double steps) {
+LossSetting loss_setting(const ModelShape& model, const Strategy& strategy, int sites,
+                         std::int64_t global_batch_sequences, std::int64_t steps) {
   const Method& method = *strategy.method;
   LossSetting setting;
   setting.parameters = static_cast<double>(active_parameters(model));
-  setting.tokens = tokens;
+  setting.tokens = static_cast<double>(steps * global_batch_sequences * model.sequence_length);
   setting.replicas = sites;
   // A method that synchronises after every step has K = 1, whatever the scenario says.
   setting.local_steps = method.every_step || method.one_site ? 1 : strategy.local_steps;
-  setting.steps = steps;
+  setting.steps = static_cast<double>(steps);
   // Training that averages exact gradients in each step has the loss of data-parallel training. DeMo keeps
   // one momentum per site instead of AdamW's moments.
   const bool adamw = method.moment_bytes_per_parameter == Method{}.moment_bytes_per_parameter;

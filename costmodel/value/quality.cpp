@@ -345,10 +345,9 @@ void add_quality(RunReport& report, const Scenario& scenario) {
     return;
   }
   if (const auto* published = std::get_if<PublishedQuality>(&*scenario.quality)) {
-    report.quality =
-        published_quality(*published, loss_setting(scenario.model, scenario.strategy, scenario.sites(),
-                                                   static_cast<double>(report.tokens),
-                                                   static_cast<double>(optimizer_steps(scenario))));
+    report.quality = published_quality(
+        *published, loss_setting(scenario.model, scenario.strategy, scenario.sites(),
+                                 scenario.workload.global_batch_sequences, optimizer_steps(scenario)));
     report.provenance.push_back(
         {"loss against data-parallel training", Origin::computed,
          report.quality->published->level.known()

@@ -244,9 +244,9 @@ void run_list(const Arguments& arguments) {
   if (what == "quality") {
     if (values->count("near")) {
       const costmodel::Scenario near = scenario::read_scenario((*values)["near"].as<std::string>());
-      const costmodel::LossSetting setting = costmodel::loss_setting(
-          near.model, near.strategy, near.sites(), static_cast<double>(near.workload.tokens),
-          static_cast<double>(costmodel::optimizer_steps(near)));
+      const costmodel::LossSetting setting =
+          costmodel::loss_setting(near.model, near.strategy, near.sites(),
+                                  near.workload.global_batch_sequences, costmodel::optimizer_steps(near));
       scenario::write_answer(published_quality_table(&setting));
     } else {
       scenario::write_answer(published_quality_table(nullptr));

@@ -170,6 +170,10 @@ void run_plan(const Arguments& arguments) {
   screening.minimise = read_measure((*values)["minimise"].as<std::string>(), base);
   screening.limits = read_limits((*values)["within"].as<std::string>(), base);
   screening.sites_differ = sites_differ(base.platform);
+  if (base.prices) {
+    for (const costmodel::SitePrices& site : base.prices->sites)
+      screening.ports_per_month += site.port_price_per_month / static_cast<double>(base.prices->sites.size());
+  }
 
   // Without a quality model, published runs say what they can.
   const bool by_default = !base.quality.has_value();
@@ -195,9 +199,10 @@ void run_plan(const Arguments& arguments) {
   }
   if (by_default && screened.in_range == 0) {
     // They cover no candidate but data-parallel training: the plan does without them.
-    answering.why_not_published =
-        ", and published runs, which plan asks then, cover no configuration" +
-        (own.quality_reason.empty() ? "" : "; the unchanged scenario has " + own.quality_reason);
+    answering.why_not_published = ", and published runs, which plan asks then, cover no configuration" +
+                                  (own.quality_reason.empty() || own.equal_loss_range
+                                       ? ""
+                                       : "; the unchanged scenario has " + own.quality_reason);
     base.quality.reset();
     question.overrides.pop_back();
     own.scenario.quality.reset();

@@ -60,7 +60,10 @@ class Reports {
   }
   /// Notes why a report lacks the target's metric, as if the value were impossible.
   void lacks(const Target& target, const RunReport& report) {
-    impossible_ = fmt::format("{} is unknown: {}", target.name, report.quality ? report.quality->reason : "");
+    // The first value is the scenario's own: others may lack it for further reasons.
+    if (impossible_.empty())
+      impossible_ =
+          fmt::format("{} is unknown: {}", target.name, report.quality ? report.quality->reason : "");
   }
   [[nodiscard]] std::size_t computed() const { return computed_; }
   /// Whether several values were tried and all gave the same metric.
@@ -201,6 +204,10 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
     std::tie(metric, beside) =
         target_amounts(target, target.metric(*solution.at), target.metric(*solution.beside), scenario);
   if (found.kind == Found::Kind::none) {
+    if (target.name == "loss")  // no link decides a loss
+      return fmt::format("no value reaches the target: the closest value tried is {}, with {}.",
+                         unknown.text(unknown.rounded(*found.best, true)), metric) +
+             solution.alike;
     std::string text =
         !solution.alike.empty()
             ? fmt::format(

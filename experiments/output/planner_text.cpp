@@ -78,7 +78,8 @@ class PlannerText {
     centre.low = centre.centre_low;
     centre.high = centre.centre_high;
     return range_text(centre, [&](double factor) {
-      return amount_text(measure, factor * finalist.simulated.of(measure), base_.scenario);
+      return amount_text(measure, planner::to_equal_loss(finalist.simulated, factor).of(measure),
+                         base_.scenario);
     });
   }
   [[nodiscard]] std::string name_of(const Finalist& finalist) const {

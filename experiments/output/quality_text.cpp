@@ -23,8 +23,10 @@ std::string to_equal_loss(const costmodel::RunReport& report) {
       fmt::format("to the same loss: {} times the tokens, {}",
                   range_text(range, [](double factor) { return fmt::format("{:.3g}", factor); }),
                   time_to_equal_loss(report));
-  if (const auto cost = costmodel::amounts_of(report).cost)
-    text += ", " + amount(*cost, [&](double money) { return human_money(money, report.cost->currency); });
+  if (const costmodel::RunAmounts of_run = costmodel::amounts_of(report); of_run.cost)
+    text += ", " + range_text(range, [&](double factor) {
+              return human_money(*of_run.cost_of_more_tokens(factor), report.cost->currency);
+            });
   return text + ", " + amount(static_cast<double>(report.round.count), human_whole) + " rounds";
 }
 
@@ -66,8 +68,8 @@ std::string quality_text(const costmodel::RunReport& report) {
     const double factor = *quality.equal_loss_factor;
     text += fmt::format("  to reach the loss of data-parallel training: {:.3g} times the compute, {}", factor,
                         time_to_equal_loss(report));
-    if (const auto cost = costmodel::amounts_of(report).cost)
-      text += ", " + human_money(factor * *cost, report.cost->currency);
+    if (const auto cost = costmodel::amounts_of(report).cost_of_more_tokens(factor))
+      text += ", " + human_money(*cost, report.cost->currency);
     text += '\n';
   }
   return text + '\n';

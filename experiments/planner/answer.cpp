@@ -149,6 +149,10 @@ std::int64_t Finalist::steps_per_round() const {
   return planner::steps_per_round(*scenario.strategy.method, scenario.strategy.local_steps);
 }
 
+Amounts Finalist::at_equal_loss() const {
+  return to_equal_loss(simulated, equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
+}
+
 std::int64_t Finalist::rounds() const {
   const std::int64_t steps = costmodel::optimizer_steps(scenario), each = steps_per_round();
   return (steps + each - 1) / each;

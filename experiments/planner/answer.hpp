@@ -37,6 +37,8 @@ struct Finalist {
   [[nodiscard]] const char* method() const { return scenario.strategy.method->name.c_str(); }
   [[nodiscard]] std::int64_t steps_per_round() const;
   [[nodiscard]] std::int64_t rounds() const;  // synchronisations of the whole run
+  /// The simulated amounts, or those to the loss of data-parallel training where the factor is known.
+  [[nodiscard]] Amounts at_equal_loss() const;
 };
 
 enum class Basis {

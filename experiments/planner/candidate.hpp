@@ -12,6 +12,7 @@ enum class Measure { time, cost, energy };
 /// Time in seconds, cost in the scenario's currency, energy in kWh. NaN means unknown.
 struct Amounts {
   double time_s = 0, cost = 0, energy_kwh = 0;
+  double ports_per_month = 0;  // of all sites, in the cost
   [[nodiscard]] double of(Measure measure) const {
     return measure == Measure::time ? time_s : measure == Measure::cost ? cost : energy_kwh;
   }

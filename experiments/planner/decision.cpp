@@ -74,8 +74,7 @@ class Decision {
   /// The finalist's amount at equal loss that is not minimised: the cost if time is minimised, otherwise the
   /// time.
   [[nodiscard]] double other_value(std::size_t i) const {
-    return to_equal_loss(other_amount(at(i).simulated, options_.screening.minimise),
-                         at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
+    return other_amount(at(i).at_equal_loss(), options_.screening.minimise);
   }
   [[nodiscard]] bool eligible(std::size_t i) const {
     if (answer_.basis != Basis::target) return at(i).equal_loss_factor.has_value();
@@ -104,8 +103,14 @@ class Decision {
       if (prefers_quality(a, b)) return true;
       if (prefers_quality(b, a)) return false;
     }
-    const auto product = [&](std::size_t i) { return at(i).value * std::max(other_value(i), 1e-300); };
-    return product(a) != product(b) ? product(a) < product(b) : before(at(a), at(b));
+    // Of amounts that tie, such as those of free GPUs, the less risky configuration.
+    const auto product = [&](std::size_t i) {
+      return std::max(at(i).value, 1e-150) * std::max(other_value(i), 1e-150);
+    };
+    if (std::abs(product(a) - product(b)) > kTie * std::max(product(a), product(b)))
+      return product(a) < product(b);
+    if (prefers_quality(a, b) || prefers_quality(b, a)) return prefers_quality(a, b);
+    return before(at(a), at(b));
   }
   [[nodiscard]] bool dominates(std::size_t a, std::size_t b) const {
     const bool no_worse =

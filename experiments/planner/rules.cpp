@@ -3,6 +3,9 @@
 #include <cmath>
 #include <tuple>
 
+#include "costmodel/math/root.hpp"
+#include "costmodel/value/cost.hpp"
+
 namespace fomoe::planner {
 
 int unproven(const QualityCoordinates& quality) {
@@ -20,8 +23,20 @@ bool less_risky(const QualityCoordinates& a, const QualityCoordinates& b) {
   return key(a) < key(b);
 }
 
-double to_equal_loss(double amount, double equal_loss_factor) {
-  return std::isnan(equal_loss_factor) ? amount : amount * equal_loss_factor;
+Amounts to_equal_loss(const Amounts& amounts, double factor) {
+  if (std::isnan(factor)) return amounts;
+  return {amounts.time_s * factor,
+          costmodel::cost_of_more_tokens(amounts.cost, amounts.ports_per_month, amounts.time_s, factor),
+          amounts.energy_kwh * factor, amounts.ports_per_month};
+}
+
+double factor_of_amount(const Amounts& amounts, Measure measure, double wanted) {
+  if (measure != Measure::cost || amounts.ports_per_month == 0) return wanted / amounts.of(measure);
+  const double months = std::ceil(amounts.time_s / costmodel::kMonthSeconds);
+  const double growing = amounts.cost - months * amounts.ports_per_month;  // with each token
+  if (!(growing > 0)) return 0;
+  return costmodel::root_of_decreasing(
+      [&](double factor) { return wanted - to_equal_loss(amounts, factor).cost; }, 0.0, wanted / growing);
 }
 
 bool coarser_wire(double bytes_per_element, double known_bytes_per_element) {

@@ -9,9 +9,11 @@
 
 namespace fomoe::planner {
 
-/// The amount that reaches the loss of data-parallel training: amount × equal_loss_factor. If the factor is
-/// NaN (unknown), the amount is returned unchanged.
-double to_equal_loss(double amount, double equal_loss_factor);
+/// The amounts of a run with `factor` times the tokens, which reaches the loss of data-parallel training if
+/// that is its factor. If the factor is NaN (unknown), the amounts are returned unchanged.
+Amounts to_equal_loss(const Amounts& amounts, double factor);
+/// The factor with which the run needs that amount; 0 if the amount does not grow with the tokens.
+double factor_of_amount(const Amounts& amounts, Measure measure, double wanted);
 
 /// Whether an element on the wire has fewer bytes than in the unchanged scenario. Quality models hold only
 /// for the number format of the unchanged scenario. A tolerance of 1e-9 covers rounding of sums of bytes per

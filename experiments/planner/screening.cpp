@@ -108,15 +108,17 @@ class Screen {
     Candidate candidate;
     candidate.family = family;
     candidate.row = chunk.first_row + i;
-    candidate.amounts = {result(kTime), result(kCost), result(kEnergy)};
+    candidate.amounts = {result(kTime), result(kCost), result(kEnergy), 0};
     candidate.perplexity = result(kPerplexity);
     coordinates.fill_in(candidate);
     candidate.quality.few_rounds = result(kRounds) < kFewRounds;
     const bool coarser = coarser_wire(candidate.quality.bytes_per_element, options_.known_bytes_per_element);
     if (coarser) candidate.perplexity = std::numeric_limits<double>::quiet_NaN();
     const double factor = coarser ? candidate.perplexity : result(kFactor);
-    candidate.value = to_equal_loss(candidate.amounts.of(options_.minimise), factor);
-    candidate.other_amount = to_equal_loss(other_amount(candidate.amounts, options_.minimise), factor);
+    candidate.amounts.ports_per_month = options_.ports_per_month * candidate.sites;
+    const Amounts equal = to_equal_loss(candidate.amounts, factor);
+    candidate.value = equal.of(options_.minimise);
+    candidate.other_amount = other_amount(equal, options_.minimise);
     const bool known = !std::isnan(candidate.perplexity) || !std::isnan(factor);
     if (const std::string broken = broken_perplexity(candidate.perplexity, options_.limits); !broken.empty())
       return drop(broken, "");

@@ -70,7 +70,8 @@ struct ScreeningOptions {
   /// Bytes per element on the wire in the unchanged scenario. Quality models do not cover number formats with
   /// fewer bytes, so the perplexity of a candidate with such a format counts as unknown.
   double known_bytes_per_element = 0;
-  bool sites_differ = false;  // some closed forms then overestimate the time
+  bool sites_differ = false;   // some closed forms then overestimate the time
+  double ports_per_month = 0;  // of a site, in the mean over those of the scenario
 };
 
 /// Calls `progress` with the number of candidates evaluated so far.

@@ -6,6 +6,7 @@
 
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/inputs/prices.hpp"
 #include "experiments/planner/published_basis.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/results/json_values.hpp"
@@ -29,6 +30,8 @@ Amounts amounts_of(const Json& report) {
   Amounts amounts{report["wall_clock_s"], kUnknown, kUnknown};
   if (const auto cost = report.find("cost"); cost != report.end() && cost->is_object()) {
     amounts.cost = number(*cost, "cost_total").value_or(kUnknown);
+    if (const double ports = number(*cost, "port_cost").value_or(0); ports > 0)
+      amounts.ports_per_month = ports / std::ceil(amounts.time_s / costmodel::kMonthSeconds);
     amounts.energy_kwh = number(*cost, "energy_kwh").value_or(kUnknown);
   }
   const auto failing = report.find("goodput");
@@ -97,9 +100,7 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
     }
   }
   finalist.published = published_loss(finalist.scenario);
-  finalist.value =
-      to_equal_loss(finalist.simulated.of(options.minimise),
-                    finalist.equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
+  finalist.value = finalist.at_equal_loss().of(options.minimise);
 }
 
 }  // namespace fomoe::planner

@@ -280,7 +280,8 @@ std::string sweep_section(const Sweep& sweep) {
                      {"compute utilisation", human_percent(best->compute_utilization)},
                      {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
     html += about_scenario(sweep.inputs, sweep.axes);
-    html += paragraph("This answer does not include model quality.");
+    if (!sweep.inputs.scenario.is_object() || !sweep.inputs.scenario.contains("quality"))
+      html += paragraph("This answer does not include model quality.");
     if (sweep.inputs.scenario.is_object() && sweep.inputs.scenario.contains("failures"))
       html += paragraph("The rows leave out failures of sites and links ([failures]).");
   }

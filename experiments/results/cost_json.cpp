@@ -87,18 +87,21 @@ Json cost_json(const costmodel::Cost& cost) {
 Json to_equal_loss_json(const costmodel::RunReport& report) {
   const costmodel::EqualLossRange& range = *report.quality->equal_loss_range;
   const costmodel::RunAmounts of_run = costmodel::amounts_of(report);
-  const auto times = [&](double amount) {
-    const auto at = [&](double factor) { return finite(factor * amount); };
+  const auto at_factors = [&](const auto& at) {
     return Json{{"low", at(range.low)},
                 {"centre_low", at(range.centre_low)},
                 {"centre_high", at(range.centre_high)},
                 {"high", at(range.high)}};
   };
+  const auto times = [&](double amount) {
+    return at_factors([&](double factor) { return finite(factor * amount); });
+  };
   Json json = {{"factor", times(1)},
                {"tokens", times(static_cast<double>(report.tokens))},
                {"rounds", times(static_cast<double>(report.round.count))},
                {"wall_clock_s", times(of_run.wall_clock_s)}};
-  if (of_run.cost) json["cost"] = times(*of_run.cost);
+  if (of_run.cost)
+    json["cost"] = at_factors([&](double factor) { return finite(*of_run.cost_of_more_tokens(factor)); });
   return json;
 }
 
@@ -122,7 +125,8 @@ Json answered_quality_json(const costmodel::RunReport& report) {
     json["equal_loss_factor"] = *quality.equal_loss_factor;
     const costmodel::RunAmounts of_run = costmodel::amounts_of(report);
     json["time_to_equal_loss_s"] = finite(*quality.equal_loss_factor * of_run.wall_clock_s);
-    if (of_run.cost) json["cost_to_equal_loss"] = finite(*quality.equal_loss_factor * *of_run.cost);
+    if (const auto cost = of_run.cost_of_more_tokens(*quality.equal_loss_factor))
+      json["cost_to_equal_loss"] = finite(*cost);
   }
   return json;
 }

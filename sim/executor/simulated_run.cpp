@@ -319,7 +319,9 @@ class Simulation {
       run_.report.notes.push_back("simulated " + std::to_string(run_.executed[c].size()) + " of " +
                                   std::to_string(kind.count) + " rounds of " + std::to_string(kind.steps) +
                                   " steps" +
-                                  (kind.identical ? "" : "; the rounds differ, so these are a sample"));
+                                  (kind.identical || std::ssize(run_.executed[c]) == kind.count
+                                       ? ""
+                                       : "; the rounds differ, so these are a sample"));
     }
   }
 

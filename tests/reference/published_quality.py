@@ -67,7 +67,7 @@ class Setting:
 
     @property
     def rounds(self):
-        return self.steps / self.local_steps
+        return math.ceil(self.steps / self.local_steps)   # the last may come after fewer steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -368,11 +368,15 @@ class Model:
 
     def contrast(self, a, b):
         """Loss of b above that of a, for the same model and tokens: the level cancels. If one of them is ddp, it is the level of the other."""
+        def alike(one, other):
+            return one / TOLERANCE <= other <= one * TOLERANCE
+        if alike(a.tokens, b.tokens) and not alike(a.steps, b.steps):
+            return Estimate(reasons=("two batches; a difference is covered for the same number of tokens in each step",))
         if "ddp" in (a.method, b.method):
             estimate = self.level(a if b.method == "ddp" else b)
             return dataclasses.replace(estimate, points=-estimate.points) if b.method == "ddp" else estimate
         reasons = self.refusals(a, False) + self.refusals(b, False)
-        if (a.parameters, a.tokens) != (b.parameters, b.tokens):
+        if not (alike(a.parameters, b.parameters) and alike(a.tokens, b.tokens)):
             reasons += ("two models or numbers of tokens; a difference is covered for the same model and tokens",)
         if a.replicas != b.replicas and max(a.local_steps, b.local_steps) > MOST_STEPS_OF_REPLICAS:
             reasons += (f"other numbers of replicas at local_steps {max(a.local_steps, b.local_steps)}; covered up to {MOST_STEPS_OF_REPLICAS} "

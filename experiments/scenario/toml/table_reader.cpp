@@ -188,9 +188,8 @@ double TableReader::quantity(std::string_view name) const {
   const toml::node* found = value(name, fallback);
   const Key& key = row(name);
   const auto written = found->value_exact<std::string>();
-  if (!written) {
+  if (!written)
     refuse(name, as_written(*found) + (found->is_number() ? " (no unit)" : ""), expected_value(key));
-  }
   try {
     const double si = parse_quantity(*written, *quantity_of(key.kind));
     if (si == 0 && key.kind != Kind::latency)

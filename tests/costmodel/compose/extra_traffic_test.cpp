@@ -61,7 +61,7 @@ TEST_CASE("extra traffic: bytes of a round by hand") {
   CHECK(bytes[TrafficClass::data] == 3 * 5 * 10 * 4);
   // fp32 weights, two moments, and the fp32 anchor and momentum of the outer step: 4 + 8 + 8 B per parameter.
   const double state = 20.0 * static_cast<double>(parameters_per_site(scenario));
-  CHECK(state_bytes_per_parameter(scenario) == 20);
+  CHECK(state_bytes_per_site(scenario) == 20 * static_cast<double>(parameters_per_site(scenario)));
   CHECK(bytes[TrafficClass::checkpoint] == 3 * state / 10);
   CHECK(bytes[TrafficClass::rejoin] == state / 20);
 }

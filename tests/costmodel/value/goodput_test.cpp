@@ -222,8 +222,7 @@ TEST_CASE(
   CHECK(report.goodput->goodput == doctest::Approx(report.wall_clock_s / (report.wall_clock_s + 5 * 3)));
   CHECK(report.goodput->finish_p95_s == doctest::Approx(report.wall_clock_s + 5 * 3));
   CHECK(report.goodput->recommended_rounds == 12);  // without failures: no checkpoint before the end
-  const double state_bytes =
-      state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+  const double state_bytes = state_bytes_per_site(scenario);
   CHECK(report.goodput->transfer_s == doctest::Approx(state_bytes / 1e9));
   scenario.failures->checkpoint_s.reset();
   scenario.failures->storage_bytes_per_s = 5e8;

@@ -39,10 +39,7 @@ double average_s(const Scenario& scenario, double n) {
   return 2 * (n - 1) / n * bytes / scenario.platform.sites[0].uplink_bytes_per_s;
 }
 
-double state_bytes(const Scenario& scenario) {
-  return costmodel::state_bytes_per_parameter(scenario) *
-         static_cast<double>(costmodel::parameters_per_site(scenario));
-}
+double state_bytes(const Scenario& scenario) { return costmodel::state_bytes_per_site(scenario); }
 double fetch_s(const Scenario& scenario) {
   return state_bytes(scenario) / scenario.platform.sites[0].uplink_bytes_per_s;
 }
