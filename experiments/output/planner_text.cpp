@@ -15,6 +15,7 @@
 #include "experiments/output/planner_words.hpp"
 #include "experiments/output/simulate_line.hpp"
 #include "experiments/planner/decision.hpp"
+#include "experiments/planner/rules.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 

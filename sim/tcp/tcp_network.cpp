@@ -169,8 +169,13 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   if (network_.send_buffer_bytes) buffers.send = *network_.send_buffer_bytes;
   if (network_.receive_buffer_bytes) buffers.receive = *network_.receive_buffer_bytes;
   const double measured_bytes_per_s = platform_->path(a, b).connection_bytes_per_s;
-  if (std::isfinite(measured_bytes_per_s)) buffers = {};  // the measured rate includes what they do
-  // A window of w bytes takes a receive buffer of 2 w bytes (Connection::ready_bytes).
+  // A window of w bytes takes a receive buffer of 2 w bytes (Connection::ready_bytes), and a send buffer of
+  // 1.5 w. The measured rate includes what buffers do: here they hold two windows of that rate at least.
+  if (std::isfinite(measured_bytes_per_s)) {
+    const double window = 2 * measured_bytes_per_s * round_trip_s;
+    buffers.send = std::max(buffers.send, 1.5 * window);
+    buffers.receive = std::max(buffers.receive, 2 * window);
+  }
   if (network_.tcp_window_bytes) buffers.receive = std::min(buffers.receive, 2 * *network_.tcp_window_bytes);
   const std::uint32_t index = found->second;
   const int connections = costmodel::connections_of(network_, platform_->path(a, b));

@@ -67,7 +67,8 @@ class Setting:
 
     @property
     def rounds(self):
-        return math.ceil(self.steps / self.local_steps)   # the last may come after fewer steps
+        rounds = self.steps / self.local_steps   # the last may come after fewer steps
+        return rounds if math.isinf(rounds) else math.ceil(rounds)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -129,3 +129,17 @@ TEST_CASE("connections that losses or buffers limit say what more of them would 
   scenario.network.streams = 4;
   CHECK(more_connections(scenario.platform, scenario.network).empty());
 }
+
+TEST_CASE("a given MFU hides replicas that have no sequence in a step, which is said") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.compute = AssumedDevice{1e15, 0.4, 0};
+  scenario.workload.global_batch_sequences = 16;
+  const auto about = [&](int gpus) {
+    scenario.gpus.count = gpus;
+    std::string all;
+    for (const std::string& one : warnings_about(scenario)) all += one;
+    return all;
+  };
+  CHECK_FALSE(has(about(8), "compute nothing"));
+  CHECK(has(about(32), "32 replicas of the model (32 GPUs) and 8 sequences in a step"));
+}

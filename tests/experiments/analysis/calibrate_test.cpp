@@ -122,6 +122,15 @@ TEST_CASE("collectives from a CSV: a fit by hand, and mistakes with file and lin
   REQUIRE(ran.exit_status == 0);
   CHECK(term(json::parse(ran.out), "bandwidth_efficiency")["value"].get<double>() ==
         doctest::Approx(0.8).epsilon(1e-4));
+  // With what it prints, a simulation is the model that was fitted: not the default host.
+  const std::string table = program(folder,
+                                    "calibrate c.csv --set network_model.host=ideal --set "
+                                    "network_model.send_buffer=64MiB --set network_model.queue_bdp=8 "
+                                    "--terms bandwidth_efficiency")
+                                .out;
+  CHECK(has(table, "[network_model]\nhost = \"ideal\"\n"));
+  CHECK(has(table, "send_buffer = \"67108864B\"  # given, not fitted\n"));
+  CHECK(has(table, "queue_bdp = 8  # given, not fitted\n"));
   const auto said = [&](const std::string& row) {
     write_all(folder / "bad.csv", "collective,sites,payload,bandwidth,latency,seconds\n" + row + "\n");
     const Ran bad = program(folder, "calibrate bad.csv");
@@ -214,6 +223,12 @@ TEST_CASE(
   const Ran used =
       program(folder, "simulate " + kTwoSites + " --calibration fit.json --set compute.step_time=1s");
   CHECK_MESSAGE(used.exit_status == 0, used.err);
+  // The buffers of the measured hosts allowed the window, and those of an ordinary host do not limit it.
+  const std::string table =
+      program(folder, "calibrate p1.json p4.json p16.json --link-rate 10Gbps --round-trip 150ms").out;
+  CHECK(has(table, "host = \"linux\"\n"));
+  CHECK(has(table, "send_buffer = \"94371"));
+  CHECK(has(table, "receive_buffer = \"125829"));
   // Without a transfer that fills the link there is only the window.
   const json few = json::parse(program(folder, "calibrate p1.json p4.json" + link + "-").out);
   CHECK(term(few, "bandwidth_efficiency")["supported"] == false);

@@ -58,3 +58,33 @@ TEST_CASE("solve: a loss that published runs do not cover has a reason") {
   CHECK_MESSAGE(ran.err.find("loss is unknown: ") != std::string::npos, ran.err);
   CHECK_MESSAGE(ran.err.find("1 of 2 sites hold an expert") != std::string::npos, ran.err);
 }
+
+TEST_CASE("solve: a loss is refused for the scenario's own reasons, and no link is said to change it") {
+  const std::string scenario =
+      "fomoe solve " + kTwoSites +
+      " --set model.dense_parameters=1e9 --set model.sequence_length=2048 --set workload.tokens=20e9 --set "
+      "strategy.method=diloco --engine closed-form --unset strategy.expert_overlap --for "
+      "strategy.local_steps ";
+  const Ran nine = run(scenario + "--set platform.sites=9 --target loss=1%");
+  CHECK_MESSAGE(has(nine.err, "9 replicas; at most 8 are covered"), nine.err);
+  CHECK_FALSE(has(nine.err, "local_steps"));
+  const Ran none = run(scenario + "--set platform.sites=4 --target loss=0.01%");
+  CHECK_MESSAGE(has(none.out, "no value reaches the target"), none.out);
+  CHECK_FALSE(has(none.out, "waits"));
+  CHECK_FALSE(has(none.out, "streams"));
+}
+
+TEST_CASE("solve: losses of one packet in millions, and sites that fail once in months, are tried") {
+  const std::string scenario =
+      "fomoe solve " + kTwoSites + " --set strategy.method=diloco --engine closed-form ";
+  const json rare = answer_of(scenario +
+                              "--set platform.latency=50ms --set network_model.host=linux --for "
+                              "network_model.loss_rate --target compute_utilization=0.5");
+  CHECK(rare["answers"][0]["answer"] == "largest");
+  CHECK(rare["answers"][0]["value"].get<double>() < 1e-4);
+  const json months = answer_of(scenario +
+                                "--set failures.site_mtbf=7d --set failures.restart_time=1h --set "
+                                "failures.checkpoint_cost=60s --set workload.tokens=5e12 --for "
+                                "failures.site_mtbf --target wall_clock=200d");
+  CHECK_MESSAGE(months["answers"][0]["answer"] != "none", months.dump());
+}

@@ -274,15 +274,20 @@ TEST_CASE("an exported page has each site's GPUs, and says where the closed form
 }
 
 TEST_CASE("the grid of an exported page has the numbers of the closed form") {
-  const explore::Question question = {kTwoSites, {"model.layers=12"}};
+  // The scenario's own factor is one of the rates.
+  const explore::Question question = {kTwoSites, {"model.layers=12", "platform.rate_factor=0.5"}};
   const json grid = explore::grid_of(question)["grid"];
   const auto index = [&](const json& list, double value) {
     return static_cast<std::size_t>(std::find(list.begin(), list.end(), json(value)) - list.begin());
   };
   const std::size_t rates = grid["rates"].size(), latencies = grid["latencies"].size();
   // The fragments of streaming_diloco follow from the local steps.
+  // With decoupled_diloco, the bytes depend on the rate.
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"fomoe||1", "fomoe"}, {"diloco||0", "diloco"}, {"streaming_diloco||0", "streaming_diloco"}};
+      {"fomoe||1", "fomoe"},
+      {"diloco||0", "diloco"},
+      {"streaming_diloco||0", "streaming_diloco"},
+      {"decoupled_diloco||0", "decoupled_diloco"}};
   for (const auto& [name, method] : cases) {
     for (const int local_steps : {2, 64}) {
       CAPTURE(name);
@@ -303,7 +308,7 @@ TEST_CASE("the grid of an exported page has the numbers of the closed form") {
             doctest::Approx(document["wall_clock_s"].get<double>()).epsilon(1e-5));
       CHECK(block["utilization"][at].get<double>() ==
             doctest::Approx(document["compute_utilization"].get<double>()).epsilon(1e-5));
-      CHECK(block["bytes"][k].get<double>() ==
+      CHECK(block["bytes"][at].get<double>() ==
             doctest::Approx(document["bytes_sent_per_site_per_round"].get<double>()).epsilon(1e-5));
     }
   }

@@ -18,7 +18,7 @@ TEST_CASE("plan ranks by the median run with failures, and says what its screeni
   // Some site fails every 75 s on average. A run of 98 s without a checkpoint then has no failure with a
   // probability of exp(-98/75) = 27 %, so that the median run has one.
   const std::string failing = options + " --set failures.site_mtbf=300s --set failures.checkpoint_cost=20s";
-  const json healthy = answer(kFourSites + options), ranked = answer(kFourSites + failing);
+  const json healthy = planned(kFourSites + options), ranked = planned(kFourSites + failing);
   const double time_s = ranked["frontier"][0]["simulated"]["wall_clock_s"];
   CHECK(time_s > 1.02 * healthy["frontier"][0]["simulated"]["wall_clock_s"].get<double>());
 

@@ -50,7 +50,7 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
       " --vary strategy.payload_dtype=bf16 --vary strategy.placement=fixed --vary strategy.fragments=1 "
       "--vary "
       "strategy.overlap_steps=0";
-  const json plan = answer(kFourSites + axes + fixed + " --top 30");
+  const json plan = planned(kFourSites + axes + fixed + " --top 30");
   CHECK(plan["schema"] == "fomoe.planner/1");
   CHECK(plan["basis"] == "quality-unknown");
   CHECK(plan["choice"].is_null());
@@ -120,7 +120,7 @@ TEST_CASE("without a quality model the answer is a frontier that no row of an ex
 }
 
 TEST_CASE("the pasted command line gives the time that the plan gave") {
-  const json plan = answer(kFourSites + " --vary strategy.method=fomoe,streaming_diloco --top 3");
+  const json plan = planned(kFourSites + " --vary strategy.method=fomoe,streaming_diloco --top 3");
   for (const json& row : plan["frontier"]) {
     const Ran ran = run_in(source_dir(), row["command"].get<std::string>() + " --output -");
     REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
@@ -151,9 +151,10 @@ TEST_CASE("a table that was measured with one number of rounds between redraws s
                                "--engine closed-form --output -");
   REQUIRE_MESSAGE(full.exit_status == 0, full.err);
   CHECK(json::parse(full.out)["quality"]["perplexity"] == 30);
-  const json plan = answer(options +
-                           "--vary strategy.method=fomoe --vary strategy.placement=random --vary "
-                           "strategy.expert_overlap=1 --vary strategy.local_steps=16 --within perplexity=29");
+  const json plan =
+      planned(options +
+              "--vary strategy.method=fomoe --vary strategy.placement=random --vary "
+              "strategy.expert_overlap=1 --vary strategy.local_steps=16 --within perplexity=29");
   CHECK(plan["choice"]["perplexity"] == 28);
   CHECK(plan["choice"]["reshuffle_rounds"] == 1);
 }
@@ -167,7 +168,7 @@ TEST_CASE(
       "strategy.collective=ring --vary strategy.payload_dtype=bf16 --vary "
       "strategy.placement=fixed --vary strategy.expert_overlap=1,2";
   SUBCASE("a limit by hand: 29 and 30 are allowed; K = 16 is faster than K = 1, and O_e = 2 is diloco") {
-    const json plan = answer(scenario + " --within perplexity=31");
+    const json plan = planned(scenario + " --within perplexity=31");
     CHECK(plan["basis"] == "target-perplexity");
     CHECK(plan["choice"]["local_steps"] == 16);
     CHECK(plan["choice"]["expert_overlap"] == 2);
@@ -175,22 +176,23 @@ TEST_CASE(
     for (const json& row : plan["ranking"]) CHECK(row["perplexity"].get<double>() <= 31);
   }
   SUBCASE("the outer optimiser is chosen too, whatever the scenario has: rows of diloco are Nesterov's") {
-    const json plan = answer(scenario + " --set strategy.outer_optimizer=local_adamw --within perplexity=31");
+    const json plan =
+        planned(scenario + " --set strategy.outer_optimizer=local_adamw --within perplexity=31");
     CHECK(plan["choice"]["local_steps"] == 16);
     CHECK(plan["choice"]["perplexity"] == 30);
   }
   SUBCASE("a higher limit that admits K = 64") {
-    const json plan = answer(scenario + " --within perplexity=33");
+    const json plan = planned(scenario + " --within perplexity=33");
     CHECK(plan["choice"]["local_steps"] == 64);
     CHECK(plan["choice"]["perplexity"] == 33);
   }
   SUBCASE("without a limit the scenario's own perplexity, 34, is the limit") {
-    const json plan = answer(scenario);
+    const json plan = planned(scenario);
     CHECK(plan["target_perplexity"] == 34);
     CHECK(plan["choice"]["local_steps"] == 64);
   }
   SUBCASE("if the scenario's own perplexity is unknown, the answer is a frontier of time and perplexity") {
-    const json plan = answer(scenario + " --set strategy.local_steps=17");
+    const json plan = planned(scenario + " --set strategy.local_steps=17");
     CHECK(plan["basis"] == "perplexity-frontier");
     const json& rows = plan["frontier"];
     REQUIRE(rows.size() == 3);  // the row with 34 is slower than the one with 33
@@ -232,7 +234,7 @@ latency = "20ms"
 [quality]
 model = "diloco-scaling-law"
 )");
-  const json plan = answer(folder / "s.toml");
+  const json plan = planned(folder / "s.toml");
   CHECK(plan["basis"] == "equal-loss");
   const json& choice = plan["choice"];
   CHECK(choice["payload_dtype"] == "bf16");  // int8 would be faster, but its loss is unknown
@@ -267,19 +269,19 @@ TEST_CASE("a limit that only the pessimistic closed form exceeds is decided by t
       "compute.step_time=420ms --vary "
       "strategy.method=fomoe --vary strategy.local_steps=4 --vary strategy.expert_overlap=2 --vary "
       "strategy.placement=fixed --vary strategy.collective=ring --vary strategy.payload_dtype=bf16";
-  const json free = answer(scenario);
+  const json free = planned(scenario);
   const json& row = free["frontier"][0];
   const double simulated_s = row["simulated"]["wall_clock_s"], formula_s = row["closed_form"]["wall_clock_s"];
   REQUIRE(formula_s > simulated_s * 1.1);
   const auto within = [&](double seconds) {
-    return answer(scenario + " --within time=" + std::to_string(seconds) + "s");
+    return planned(scenario + " --within time=" + std::to_string(seconds) + "s");
   };
   CHECK(within(simulated_s * 1.05)["frontier"].size() == 1);
   CHECK(within(simulated_s * 0.95)["frontier"].empty());
 }
 
 TEST_CASE("limits drop candidates, and the counts per reason add up") {
-  const json none = answer(kTwoSites + " --within memory=1MB");
+  const json none = planned(kTwoSites + " --within memory=1MB");
   std::uint64_t dropped = 0;
   bool memory = false;
   for (const json& row : none["dropped"]) {
@@ -290,7 +292,7 @@ TEST_CASE("limits drop candidates, and the counts per reason add up") {
   CHECK(none["frontier"].empty());
   CHECK(none["simulated"] == 0);
   CHECK(dropped == none["candidates"]);
-  const json limited = answer(kTwoSites + " --within time=90s --vary strategy.method=fomoe,diloco,ddp");
+  const json limited = planned(kTwoSites + " --within time=90s --vary strategy.method=fomoe,diloco,ddp");
   REQUIRE(!limited["frontier"].empty());
   for (const json& row : limited["frontier"]) CHECK(row["simulated"]["wall_clock_s"] <= 90);
   const Ran words = run_in(source_dir(), "fomoe plan " + kTwoSites + " --within time=1s");
@@ -301,11 +303,11 @@ TEST_CASE("limits drop candidates, and the counts per reason add up") {
                             "regardless of quality, the best configurations are:\nleast time: "),
       words.out);
   // The text names the case with the least time: the first row of a plan without limits.
-  const json least = answer(kTwoSites + " --within time=1s")["without_limits"][0];
+  const json least = planned(kTwoSites + " --within time=1s")["without_limits"][0];
   CHECK(least["least"] == "time");
   const double least_s = least["simulated"]["wall_clock_s"],
                first_s =
-                   answer(kTwoSites + " --top 1 --slack 0%")["recommended"]["simulated"]["wall_clock_s"];
+                   planned(kTwoSites + " --top 1 --slack 0%")["recommended"]["simulated"]["wall_clock_s"];
   CHECK(least_s <= first_s);
   CHECK(first_s <= least_s * 1.01);  // ties go to less risk
 }
@@ -317,23 +319,23 @@ TEST_CASE("sites are chosen if step times depend on their number, and stay as gi
       " --vary strategy.method=diloco --vary strategy.local_steps=64 --vary "
       "strategy.payload_dtype=bf16";
   const std::string assumed = " --set compute.peak_flops=100TFLOPS --set compute.mfu=0.3";
-  const json plan = answer(eight + assumed + few);
+  const json plan = planned(eight + assumed + few);
   // Seven numbers of sites, three collectives.
   CHECK(plan["candidates"] == 7 * 3);
   CHECK(plan["frontier"][0]["sites"].size() > 2);
-  const json given = answer(eight + " --set compute.step_time=420ms" + few);
+  const json given = planned(eight + " --set compute.step_time=420ms" + few);
   CHECK(given["candidates"] == 3);
   CHECK(given["tried"].dump().find("all 8 sites: step_time is given") != std::string::npos);
   // What rows of the answer may have beside the axes is said, too.
-  const json own = answer(eight + assumed +
-                          " --unset strategy.payload_dtype --vary "
-                          "strategy.method=centralised,diloco,diloco_x --vary strategy.local_steps=64");
+  const json own = planned(eight + assumed +
+                           " --unset strategy.payload_dtype --vary "
+                           "strategy.method=centralised,diloco,diloco_x --vary strategy.local_steps=64");
   CHECK(own["methods_tried"] == json({"centralised", "diloco", "diloco_x"}));
   CHECK(own["tried"].dump().find("number formats of their own: diloco_x int4\"") != std::string::npos);
   CHECK(own["tried"].dump().find("one site alone, each of them: centralised\"") != std::string::npos);
   CHECK(given["tried"].dump().find("of their own") == std::string::npos);
   // Four sites have 6 + 4 + 1 sets of two or more.
-  CHECK(answer(eight + assumed + few + " --set platform.sites=4")["candidates"] == 11 * 3);
+  CHECK(planned(eight + assumed + few + " --set platform.sites=4")["candidates"] == 11 * 3);
 }
 
 TEST_CASE("mistakes of `fomoe plan`") {

@@ -11,7 +11,7 @@ namespace fomoe::tests {
 
 inline const std::string kFourSites = kTwoSites + " --set platform.sites=4";
 
-inline nlohmann::json answer(const std::string& options) {
+inline nlohmann::json planned(const std::string& options) {
   const Ran ran = run_in(source_dir(), "fomoe plan " + options + " --output -");
   REQUIRE_MESSAGE((ran.exit_status == 0 || ran.exit_status == 3), ran.err);
   const nlohmann::json plan = nlohmann::json::parse(ran.out);

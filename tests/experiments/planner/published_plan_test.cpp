@@ -101,3 +101,42 @@ TEST_CASE(
           doctest::Approx(json::parse(ran.out)["wall_clock_s"].get<double>()).epsilon(1e-12));
   }
 }
+
+TEST_CASE("plan: ports are paid by the month at equal loss, too, and free GPUs have no odds") {
+  // Four ports cost more than all else, and the run takes a day: a longer run of the same month costs the
+  // same.
+  const std::string four = kDense + "--set network_model.host=ideal --set prices.gpu_hour=0.01USD ";
+  const json found = plan(four + "--minimise cost --set prices.port_month=1600USD " + kFew +
+                          "--vary strategy.local_steps=30,100");
+  REQUIRE(!found["ranking"].empty());
+  for (const json& row : found["ranking"]) {
+    if (row["equal_loss_factor_range"].is_null()) continue;
+    const double cost = row["simulated"]["cost_total"].get<double>();
+    const double factor = row["equal_loss_factor_range"]["centre"].get<double>();
+    CHECK(row["value"].get<double>() == doctest::Approx(6400 + (cost - 6400) * factor).epsilon(1e-9));
+  }
+  const json run = json::parse(run_in(source_dir(), "fomoe simulate " + four +
+                                                        "--set prices.port_month=1600USD --set "
+                                                        "quality.model=published --output -")
+                                   .out);
+  const json& to = run["quality"]["to_equal_loss"];
+  const double cost = run["cost"]["cost_total"];
+  CHECK(to["cost"]["centre_high"].get<double>() ==
+        doctest::Approx(6400 + (cost - 6400) * to["factor"]["centre_high"].get<double>()).epsilon(1e-9));
+
+  const json free = plan(kDense + "--minimise cost --set prices.gpu_hour=0USD " + kFew +
+                         "--vary strategy.local_steps=1,30");
+  CHECK_FALSE(free["ranking"].empty());
+}
+
+TEST_CASE("compare: a batch that does not divide the tokens is the same workload, another batch is not") {
+  const std::string compare =
+      "fomoe compare " + kDense +
+      "--engine closed-form --set quality.model=published --set strategy.local_steps=30 "
+      "--set workload.global_batch_sequences=1024 --case \"\" --case ";
+  const Ran same = run(compare + "workload.global_batch_sequences=1025");
+  REQUIRE_MESSAGE(same.exit_status == 0, same.err);
+  CHECK_MESSAGE(!has(same.out, "two models or numbers of tokens"), same.out);
+  const Ran other = run(compare + "workload.global_batch_sequences=2048");
+  CHECK_MESSAGE(has(other.out, "two batches"), other.out);
+}

@@ -10,8 +10,8 @@ TEST_CASE("--slack: none takes the fastest within 1 %, a large one the least ris
   const std::string axes =
       " --vary strategy.method=diloco --vary strategy.local_steps=1,2,4,8 --vary strategy.collective=ring "
       "--vary strategy.payload_dtype=bf16";
-  const json none = answer(kFourSites + axes + " --slack 0%"),
-             all = answer(kFourSites + axes + " --slack 100%");
+  const json none = planned(kFourSites + axes + " --slack 0%"),
+             all = planned(kFourSites + axes + " --slack 100%");
   CHECK(none["recommended"]["local_steps"] == 8);
   CHECK(all["recommended"]["local_steps"] == 2);  // K = 1 takes three times as long as K = 8
   CHECK(all["slack"] == 1);
@@ -21,8 +21,8 @@ TEST_CASE("--slack: none takes the fastest within 1 %, a large one the least ris
 
 TEST_CASE("a synchronisation that is a whole round late counts as a risk: plain diloco is not dominated") {
   const json plan =
-      answer(kFourSites +
-             " --set platform.bandwidth=10Gbps --vary strategy.method=diloco,diloco_x,eager_diloco "
-             "--vary strategy.local_steps=4 --vary strategy.payload_dtype=bf16 --slack 20%");
+      planned(kFourSites +
+              " --set platform.bandwidth=10Gbps --vary strategy.method=diloco,diloco_x,eager_diloco "
+              "--vary strategy.local_steps=4 --vary strategy.payload_dtype=bf16 --slack 20%");
   CHECK(plan["recommended"]["method"] == "diloco");
 }

@@ -275,6 +275,11 @@ TEST_CASE("rates of payload have no headers in them, and packets decide what hea
   CHECK(given.bandwidth_efficiency == 0.9);
   CHECK(given.segment_bytes == 536);
   CHECK(given.initial_window_bytes == 4000);
+  // The scenario may give it, too.
+  CHECK(linux_terms("", {"platform.mtu=9000B"}).segment_bytes == 8948);
+  CHECK(linux_terms("mtu = \"4000B\"\n", {"platform.mtu=9000B"}).segment_bytes == 8948);
+  CHECK_THROWS_WITH((void)linux_terms("", {"platform.mtu=100kB"}),
+                    doctest::Contains("platform.mtu: got \"100kB\"; expected a size from 576 B to 65535 B"));
   CHECK_THROWS_WITH((void)linux_terms("mtu = \"100B\"\n"),
                     doctest::Contains("mtu: got \"100B\"; expected a size from 576 B"));
   CHECK_THROWS_WITH((void)linux_terms("rates = \"wire\"\n"),

@@ -43,3 +43,22 @@ TEST_CASE("a value that is given twice counts once") {
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   CHECK(json::parse(ran.out)["rows"].size() == 3 * 2);
 }
+
+TEST_CASE(
+    "memory of a row does not depend on the rows before it, where fragments follow from the local steps") {
+  const auto memory = [](const std::string& values) {
+    std::map<int, double> found;
+    const json rows = json::parse(
+        run("fomoe sweep " + kTwoSites +
+            " --engine closed-form --set strategy.method=streaming_diloco --set model.layers=12 --set "
+            "compute.accelerator=H100-SXM --set compute.mfu=0.4 --unset compute.step_time --set "
+            "compute.gpus_per_site=8 --set compute.micro_batch_sequences=1 --vary strategy.local_steps=" +
+            values + " --output -")
+            .out)["rows"];
+    for (const json& row : rows) found[row["strategy.local_steps"]] = row["memory_bytes_per_gpu"];
+    return found;
+  };
+  const auto up = memory("1,8,64");
+  CHECK(up == memory("64,8,1"));
+  CHECK(up.at(1) != up.at(64));
+}

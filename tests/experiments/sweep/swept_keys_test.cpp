@@ -181,6 +181,7 @@ TEST_CASE("every numeric key of the closed form is set without the reader, apart
       "model.dense_parameters",
       "model.expert_parameters",
       "model.d_ffn",           // rules of the reader
+      "platform.mtu",          // decides terms of the host
       "platform.rate_spread",  // draws the sites
       "platform.trace_period",
       "platform.trace_start",  // only simulations read a trace

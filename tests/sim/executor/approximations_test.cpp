@@ -240,3 +240,26 @@ TEST_CASE(
     CHECK(!costmodel::approximates(costmodel::resolve(scenario)) == (steps == 50));
   }
 }
+
+TEST_CASE("real hosts: the closed form knows measured connections, and the peers of recursive halving") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.network = costmodel::linux_host();
+  scenario.model.d_model = 1680;  // 46 MB
+  const auto wall_clocks = [&] {
+    return std::pair(costmodel::closed_form(scenario).wall_clock_s,
+                     sim::simulate_scenario(scenario).report.wall_clock_s);
+  };
+  // The rate of one connection was measured over 200 ms, which a send buffer of 4 MiB would not reach.
+  scenario.platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.1);
+  scenario.platform.paths.change_all([](platforms::Path& path) { path.connection_bytes_per_s = 2.5e7; });
+  const auto [formula_s, simulated_s] = wall_clocks();
+  CHECK(formula_s == doctest::Approx(simulated_s).epsilon(0.15));
+  // Each step of recursive halving has another peer, whose connection has been idle.
+  scenario.workload.global_batch_sequences = 16;
+  scenario.workload.tokens *= 8;
+  scenario.platform = platforms::uniform(16, 6e7, 6e7, 0.025);
+  scenario.strategy.expert_overlap = 16;
+  scenario.strategy.collective = costmodel::Collective::recursive;
+  const auto [halving_s, by_simulation_s] = wall_clocks();
+  CHECK(halving_s == doctest::Approx(by_simulation_s).epsilon(0.1));
+}

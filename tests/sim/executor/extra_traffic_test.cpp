@@ -1,5 +1,7 @@
 // Tests traffic besides the synchronisation (data and checkpoints): the simulation agrees with the closed
 // form.
+#include "costmodel/compose/extra_traffic.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -57,4 +59,19 @@ TEST_CASE("extra traffic: data that a slow uplink cannot deliver in time makes t
   // synchronisation of other sites.
   CHECK(simulated_s <= formula_s * (1 + 1e-9));
   CHECK(formula_s == doctest::Approx(without_s + 12 * (15 - 5.0)).epsilon(1e-9));
+}
+
+TEST_CASE("extra traffic: a site that keeps a part of the model uploads the state of that part") {
+  for (const char* method : {"fsdp", "expert_parallel_wan"}) {
+    costmodel::Scenario scenario = tests::ideal_scenario(method, 4);
+    scenario.traffic.checkpoint_site = 0;
+    CAPTURE(method);
+    const costmodel::RunReport formula = costmodel::closed_form(scenario);
+    const costmodel::RunReport simulated = sim::simulate_scenario(scenario).report;
+    scenario.traffic.checkpoint_site.reset();
+    const double of_method = costmodel::closed_form(scenario).bytes_sent_per_site_per_round;
+    const double uploaded = costmodel::state_bytes_per_site(scenario) * 3 / 4;
+    CHECK(formula.bytes_sent_per_site_per_round - of_method == doctest::Approx(uploaded));
+    CHECK(simulated.bytes_sent_per_site_per_round - of_method == doctest::Approx(uploaded).epsilon(1e-6));
+  }
 }

@@ -88,6 +88,10 @@ TEST_CASE("a link that is down and comes back: the flow waits; one that stays do
   platform.changes[0] = rate_change(LinkChange::Link::uplink, 1, 1, 1, 0);
   CHECK_THROWS_WITH_AS((void)seconds(platform, {{1, 0}}, 2),
                        doctest::Contains("uplink of site-1 is permanently down"), std::runtime_error);
+  // A trace that repeats, and never raises the link.
+  platform.changes_period_s = 10;
+  CHECK_THROWS_WITH_AS((void)seconds(platform, {{1, 0}}, 2),
+                       doctest::Contains("uplink of site-1 is permanently down"), std::runtime_error);
 }
 
 TEST_CASE("a flow that begins while a link is slow, or down, gets what the link becomes") {

@@ -108,3 +108,26 @@ TEST_CASE("a change elsewhere during an outage does not delay what waits for the
   platform.changes.insert(platform.changes.begin() + 1, rate_change(Link::downlink, 2, 2, 30, 1e7));
   CHECK(seconds(2e8, platform, options) == doctest::Approx(alone_s).epsilon(1e-9));
 }
+
+TEST_CASE("a measured rate of a connection is its rate over any latency, also when the latency changes") {
+  for (const double latency_s : {0.0, 0.0001, 0.025}) {
+    platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, latency_s);
+    platform.change_path(0, 1, [](platforms::Path& path) { path.connection_bytes_per_s = 1.2e8; });
+    // Slow start takes up to twelve round trips of 50 ms.
+    CHECK(seconds(3e9, platform, linux_options()) == doctest::Approx(25).epsilon(0.03));
+    platform.change_path(0, 1, [](platforms::Path& path) { path.connection_bytes_per_s = 2.5e7; });
+    platform.changes = {rate_change(Link::path, 0, 1, 1, 1.25e8)};
+    platform.changes[0].latency_s = 0.1 - latency_s;
+    CHECK(seconds(5e8, platform, linux_options()) == doctest::Approx(20).epsilon(0.05));
+  }
+}
+
+TEST_CASE("links that come back at the same instant are all back") {
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.01);
+  platform.changes = {rate_change(Link::uplink, 0, 0, 0.1, 0), rate_change(Link::downlink, 1, 1, 0.1, 0),
+                      rate_change(Link::uplink, 0, 0, 5, 1.25e8),
+                      rate_change(Link::downlink, 1, 1, 5, 1.25e8)};
+  const double end_s = seconds(1e8, platform, linux_options());
+  CHECK(end_s > 5);
+  CHECK(end_s < 7);
+}
