@@ -230,8 +230,11 @@ std::string memory_problem(const Scenario& of_all_sites, const Counts& counts) {
       of_all_sites.site_compute.empty()
           ? ""
           : " of site " + of_all_sites.platform.sites[static_cast<std::size_t>(site)].name;
+  // Sharded weights are gathered layer by layer.
+  const bool one_layer = scenario.model.opaque && scenario.model.layers == 1 && scenario.gpus.sharded > 1;
   return "does not fit: a GPU" + where + " needs " + gigabytes(needed) + " GB and has " +
          gigabytes(available) + " GB" + (remedy.empty() ? "" : "; " + remedy) +
+         (one_layer ? "; all weights are gathered at once, because model.layers is not given" : "") +
          (micro_batch_sequences(scenario) == 0
               ? "; activations are not included, because compute.micro_batch_sequences is not given"
               : "");

@@ -185,7 +185,7 @@ def test_what_no_number_of_tokens_makes_up_for_is_none():
 # Refusals.
 
 REFUSALS = [
-    (dict(steps=599), "19.9667 rounds; at least 20 are covered (16 rounds cost +6.2 % in forgather-34M-1x-M2-K500)"),
+    (dict(steps=570), "19 rounds; at least 20 are covered (16 rounds cost +6.2 % in forgather-34M-1x-M2-K500)"),
     (dict(local_steps=101), "local_steps 101; runs of at least half this size reach 100 (noloco-1300M-Reddit-M8-PP2-diloco)"),
     (dict(parameters=1.5e8, tokens=3e9, local_steps=1001), "local_steps 1001; runs of at least half this size reach 1000 (khaled-150M-Nesterov0.7-K1000-M4)"),
     (dict(replicas=9), "9 replicas; at most 8 are covered"),
