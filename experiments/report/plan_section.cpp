@@ -31,21 +31,42 @@ std::string time_of(const Candidate& row) {
   return row.wall_clock_s ? human_time(*row.wall_clock_s) : "unknown";
 }
 
-Row cells(const std::string& place, const Candidate& row) {
-  return {place,
-          row.method,
-          time_of(row),
-          row.cost ? human_money(*row.cost, "") : "",
-          row.energy_kwh ? fmt::format("{:.4g}", *row.energy_kwh) : "",
-          row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : "",
-          std::to_string(row.local_steps),
-          row.rounds ? std::to_string(*row.rounds) : "",
-          std::to_string(row.expert_overlap),
-          row.placement,
-          row.collective,
-          row.payload_dtype,
-          std::to_string(row.sites.size()),
-          human_percent(row.compute_utilization)};
+/// Whether published runs say what the rows cost in loss.
+bool by_published_runs(const Plan& plan) { return plan.basis == "published-equal-loss"; }
+
+std::string amount_of(const Plan& plan, double value) {
+  if (plan.minimise == "time") return human_time(value);
+  return plan.minimise == "cost" ? human_money(value, plan.currency) : fmt::format("{:.4g} kWh", value);
+}
+
+std::vector<Column> quality_columns(const Plan& plan) {
+  if (!by_published_runs(plan)) return {{"perplexity", true}};
+  return {{"loss, % (80 % interval)", true}, {"to the same loss", true}, {"P(row 1 less)", true}};
+}
+
+Row quality_cells(const Plan& plan, const Candidate& row) {
+  if (!by_published_runs(plan)) return {row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : ""};
+  if (!row.loss) return {"not covered", "not covered", ""};
+  return {fmt::format("{:+.2f} ({:+.2f} to {:+.2f})", row.loss->points, row.loss->low, row.loss->high),
+          row.to_equal_loss ? amount_of(plan, *row.to_equal_loss) : "never",
+          row.first_needs_less ? fmt::format("{:.2f}", *row.first_needs_less) : ""};
+}
+
+Row cells(const Plan& plan, const std::string& place, const Candidate& row) {
+  Row all = {place, row.method, time_of(row), row.cost ? human_money(*row.cost, "") : "",
+             row.energy_kwh ? fmt::format("{:.4g}", *row.energy_kwh) : ""};
+  const Row quality = quality_cells(plan, row);
+  all.insert(all.end(), quality.begin(), quality.end());
+  const Row settings = {std::to_string(row.local_steps),
+                        row.rounds ? std::to_string(*row.rounds) : "",
+                        std::to_string(row.expert_overlap),
+                        row.placement,
+                        row.collective,
+                        row.payload_dtype,
+                        std::to_string(row.sites.size()),
+                        human_percent(row.compute_utilization)};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return all;
 }
 
 std::string answer(const Plan& plan) {
@@ -63,7 +84,12 @@ std::string answer(const Plan& plan) {
       {"compute utilisation", human_percent(first.compute_utilization)}};
   if (first.cost) list.emplace_back("cost", money_of(plan, first));
   if (first.energy_kwh) list.emplace_back("energy", known(first.energy_kwh, "{:.4g} kWh"));
-  list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
+  if (first.loss) {
+    list.emplace_back("loss against data-parallel training", quality_cells(plan, first)[0] + " %");
+    list.emplace_back("to the same loss", quality_cells(plan, first)[1]);
+  } else {
+    list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
+  }
   list.emplace_back("wall clock of the unchanged scenario", time_of(plan.as_it_is));
   std::string html = figures(list);
   html += changed_factors(plan.inputs.provenance);
@@ -118,34 +144,34 @@ std::string plan_section(const Plan& plan) {
   std::vector<Row> rows;
   std::vector<std::string> commands;
   for (const Candidate& row : plan.chosen) {
-    rows.push_back(cells(std::to_string(rows.size() + 1), row));
+    rows.push_back(cells(plan, std::to_string(rows.size() + 1), row));
     commands.push_back(row.command);
   }
-  rows.push_back(cells("baseline", plan.as_it_is));
-  html += heading(3, plan.chosen.empty() ? "The unchanged scenario"
-                     : plan.has_choice   ? "Ranking"
-                                         : "Frontier") +
-          (plan.basis == "quality-unknown" && !plan.chosen.empty()
-               ? paragraph("Each row is the best configuration that takes no more of any of these risks to "
-                           "quality: more steps between synchronisations, fewer copies of an expert, coarser "
-                           "number formats, later updates.")
-               : "") +
-          table("Simulated configurations; baseline: the unchanged scenario",
-                {{"row"},
-                 {"method"},
-                 {"wall clock", true},
-                 {plan.currency.empty() ? "cost" : "cost, " + plan.currency, true},
-                 {"kWh", true},
-                 {"perplexity", true},
-                 {"K", true},
-                 {"rounds", true},
-                 {"O_e", true},
-                 {"placement"},
-                 {"collective"},
-                 {"wire format"},
-                 {"sites", true},
-                 {"utilisation", true}},
-                rows);
+  rows.push_back(cells(plan, "baseline", plan.as_it_is));
+  std::vector<Column> columns = {{"row"},
+                                 {"method"},
+                                 {"wall clock", true},
+                                 {plan.currency.empty() ? "cost" : "cost, " + plan.currency, true},
+                                 {"kWh", true}};
+  for (const Column& column : quality_columns(plan)) columns.push_back(column);
+  const std::vector<Column> of_settings = {{"K", true},     {"rounds", true},     {"O_e", true},
+                                           {"placement"},   {"collective"},       {"wire format"},
+                                           {"sites", true}, {"utilisation", true}};
+  columns.insert(columns.end(), of_settings.begin(), of_settings.end());
+  html +=
+      heading(3, plan.chosen.empty() ? "The unchanged scenario"
+                 : plan.has_choice   ? "Ranking"
+                                     : "Frontier") +
+      (plan.basis == "quality-unknown" && !plan.chosen.empty()
+           ? paragraph("Each row is the best configuration that takes no more of any of these risks to "
+                       "quality: more steps between synchronisations, fewer copies of an expert, coarser "
+                       "number formats, later updates.")
+           : "") +
+      (by_published_runs(plan)
+           ? paragraph("Rows that are not covered by published runs take less time or cost for their run; "
+                       "nothing says what they cost in loss.")
+           : "") +
+      table("Simulated configurations; baseline: the unchanged scenario", columns, rows);
   if (!plan.as_it_is.problem.empty()) html += paragraph("The baseline " + plan.as_it_is.problem + '.');
   if (!plan.chosen.empty()) {
     html += heading(3, "Frontier: wall clock against steps between synchronisations") +

@@ -26,6 +26,14 @@ Candidate read_candidate(const std::string& path, const JsonObject& json) {
   row.cost = known_amount(simulated, "cost_total");
   row.energy_kwh = known_amount(simulated, "energy_kwh");
   row.perplexity = known_amount(json, "perplexity");
+  if (json.has("loss") && json.at("loss", "").is_object()) {
+    const JsonObject loss = inner(path, json, "loss");
+    if (loss.has("points")) {
+      row.loss = {real(loss, "points"), real(loss, "low"), real(loss, "high")};
+      row.to_equal_loss = known_amount(json, "value");
+    }
+  }
+  row.first_needs_less = known_amount(json, "probability_that_first_needs_less");
   row.compute_utilization = amount(json, "compute_utilization");
   row.bytes_sent_per_site_per_round = amount(json, "bytes_sent_per_site_per_round");
   return row;

@@ -69,6 +69,14 @@ struct Candidate {
   std::optional<std::int64_t> rounds;  // unknown in results of older versions
   std::vector<std::string> sites;
   std::optional<double> wall_clock_s, cost, energy_kwh, perplexity;
+  /// With published losses: points above data-parallel training, with the ends of their 80 % interval, the
+  /// minimised amount to the same loss, and the probability that the first row needs less. Empty if not
+  /// covered.
+  struct Loss {
+    double points, low, high;
+  };
+  std::optional<Loss> loss;
+  std::optional<double> to_equal_loss, first_needs_less;
   double compute_utilization = 0, bytes_sent_per_site_per_round = 0;
 };
 

@@ -189,3 +189,14 @@ TEST_CASE("a step that exceeds the peak rate of the GPUs is refused, and one tha
   CHECK_MESSAGE(near_peak.out.find("Warning: the steps have an MFU of 9") != std::string::npos,
                 near_peak.out);
 }
+
+TEST_CASE("a model of unknown depth that does not fit because its weights are gathered at once says so") {
+  const std::string cost =
+      "fomoe cost tests/ideal/two-sites.toml --set model.dense_parameters=70e9 --set "
+      "model.sequence_length=4096 --set "
+      "compute.accelerator=H100-SXM --set compute.mfu=0.4 --unset compute.step_time --set "
+      "compute.gpus_per_site=256 "
+      "--set compute.sharded=256 --set workload.global_batch_sequences=1024 --set strategy.method=diloco ";
+  CHECK(has(run(cost).out, "all weights are gathered at once, because model.layers is not given"));
+  CHECK_FALSE(has(run(cost + "--set model.layers=80").out, "does not fit"));
+}

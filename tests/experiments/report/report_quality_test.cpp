@@ -79,3 +79,23 @@ TEST_CASE("the chart of a sweep with many combinations keeps those with the shor
   for (const char* fast : {"\"bandwidth_Mbps=3\"", "\"bandwidth_Mbps=89\""})
     CHECK(chart.find(fast) != std::string::npos);
 }
+
+TEST_CASE("a plan's page has the losses of published runs, and says which rows they do not cover") {
+  const Folder folder;
+  must_run(folder.path(),
+           "fomoe plan " + kTwoSites +
+               " --set model.dense_parameters=1e9 --set model.sequence_length=2048 --set workload.tokens=20e9"
+               " --set platform.sites=4 --set strategy.method=diloco --vary strategy.method=diloco --vary "
+               "strategy.local_steps=30,1024 --vary strategy.payload_dtype=bf16 --output plan.json");
+  const json plan = json::parse(read_all(folder / "plan.json"));
+  REQUIRE(plan["basis"] == "published-equal-loss");
+  const std::string page = page_of(folder, "plan.json");
+  const json& loss = plan["ranking"][0]["loss"];
+  CHECK(has(page, fmt::format("{:+.2f} ({:+.2f} to {:+.2f})", loss["points"].get<double>(),
+                              loss["low"].get<double>(), loss["high"].get<double>())));
+  CHECK(has(page, "not covered"));
+  CHECK_FALSE(has(page, "perplexity"));
+  must_run(folder.path(), "fomoe sweep " + kTwoSites + kOfTable +
+                              " --engine closed-form --vary strategy.local_steps=16,32 --output sweep.json");
+  CHECK_FALSE(has(page_of(folder, "sweep.json"), "does not include model quality"));
+}
