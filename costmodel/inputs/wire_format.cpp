@@ -25,7 +25,8 @@ int bits_of(ElementType type) {
 }
 
 double WireFormat::position_bits() const {
-  if (!entropy_coded || !sparse()) return index_bits;
+  if (!sparse()) return 0;  // all values are sent, in order
+  if (!entropy_coded) return index_bits;
   const double p = kept_share, entropy = -p * std::log2(p) - (1 - p) * std::log2(1 - p);
   return entropy / p;
 }
@@ -56,6 +57,7 @@ WireFormat dispatch_wire(ElementType type) {
 }
 
 WireFormat top_k_format(ElementType type, double kept_share, int index_bits) {
+  if (kept_share >= 1) return plain_format(type);
   return {type, kept_share, index_bits, 0, 0};
 }
 

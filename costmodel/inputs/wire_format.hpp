@@ -25,7 +25,7 @@ int bits_of(ElementType type);
 /// The n elements of a payload take ⌈(⌈kept_share·n⌉·(value bits + position bits) + ⌈n/block⌉·scale bits) ÷
 /// 8⌉ bytes, where `block` is block_elements. A position has index_bits bits. If positions are entropy-coded,
 /// it has the entropy of a position instead, H(p)/p bits for a share p of kept elements, where H is the
-/// binary entropy.
+/// binary entropy. If all elements are kept, nothing is sent about their positions.
 struct WireFormat {
   ElementType type = ElementType::bf16;
   double kept_share = 1;            // top-k: share of the elements that is sent
@@ -51,7 +51,8 @@ WireFormat plain_format(ElementType type);
 WireFormat dispatch_wire(ElementType type);
 
 /// The `kept_share` largest values, each with its position. There are no scales: codebooks of one tensor
-/// each, as in SparseLoCo, are too small to count.
+/// each, as in SparseLoCo, are too small to count. A share of 1 is plain_format(), which sends all values in
+/// order.
 WireFormat top_k_format(ElementType type, double kept_share, int index_bits);
 
 /// Format for values that are not differences: parameters, moments and outer state. Rounding them to a few

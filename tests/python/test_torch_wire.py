@@ -84,6 +84,12 @@ def test_plain_formats_have_their_bytes(kind, size):
     assert torch.equal(codec.decode(codec.encode(values), 3, values), codec.round_trip(values))
 
 
+@pytest.mark.parametrize("format,lossy", [({"type": "fp32"}, False), ({"type": "bf16"}, False), ({"type": "fp8"}, True),
+                                          ({"type": "int8", "block_elements": 256}, True)])
+def test_errors_are_fed_back_in_less_than_16_bits(format, lossy):
+    assert _codec.Codec(format).lossy == lossy
+
+
 # ---- collectives ----
 
 

@@ -53,6 +53,10 @@ at::Tensor decode_top_k(const at::Tensor& bytes, std::int64_t n, const WireForma
 
 }  // namespace
 
+bool feeds_errors_back(const WireFormat& format) {
+  return format.sparse() || costmodel::bits_of(format.type) < 16;
+}
+
 WireCodec::WireCodec(const WireFormat& format, bool exact) : format_(format) {
   plain_ = exact ? std::optional(at::kDouble) : scalar_type(format.type);
   if (exact) format_ = {};

@@ -18,6 +18,11 @@
 
 namespace fomoe::trainer {
 
+/// Whether a site keeps what its pseudo-gradients lose in this format, and adds it to the next ones (error
+/// feedback). Small differences would be lost in every round: top-k leaves them out, and in less than 16 bits
+/// they are rounded to zero. fp8 has no scale, so that values below 2^−10 are zeros.
+bool feeds_errors_back(const costmodel::WireFormat& format);
+
 class WireCodec {
  public:
   /// If `exact` is set, values travel as fp64 whatever the format is. That serves tests of the arithmetic;

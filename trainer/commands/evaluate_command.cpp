@@ -70,10 +70,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   request.scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
   request.settings =
       scenario::read_trainer_settings(given["scenario"].as<std::string>(), how, request.scenario);
-  if (request.settings.validation_sequences == 0)
-    throw UsageError(
-        "trainer.validation_sequences: got 0; expected at least 1; for example --set "
-        "trainer.validation_sequences=64");
+  require_validation(request.settings);
   const WholeModel whole = read_model(given["model"].as<std::string>());
   check_same_model(whole.shape, request.scenario.model);
   request.settings.data_split = "shared";  // nothing is dealt, and the validation sequences are the same
@@ -88,7 +85,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
     throw std::runtime_error(given["model"].as<std::string>() + ": its loss on the validation sequences, " +
                              std::to_string(loss) + ", or its perplexity is not a finite number");
   const scenario::Json out = {{"schema", "fomoe.evaluation/1"},
-                              {"data", data.description()},
+                              {"data", data.validation_description()},
                               {"loss", loss},
                               {"loss_standard_deviation", losses.standard_deviation},
                               {"perplexity", std::exp(loss)},
@@ -104,7 +101,8 @@ int evaluate_command(const std::vector<std::string>& arguments) {
         "deviation of %.2g nats\n",
         loss, std::exp(loss), static_cast<long long>(data.batches->validation_sequences()),
         losses.standard_deviation);
-    if (data.path.empty()) std::printf("%s\n", data.description().c_str());
+    if (is_synthetic(data.validation_description()))
+      std::printf("%s\n", data.validation_description().c_str());
   }
   return 0;
 }

@@ -153,12 +153,12 @@ std::vector<std::int64_t> Checkpoints::usable(const std::vector<NodeId>& nodes, 
       try {
         const CheckpointHeader found_in =
             header(checked_safetensors_metadata(file(rounds, node)), rounds, node);
-        if (found_in.steps == 0) continue;  // a server makes no steps
-        const std::int64_t steps = expected.steps(rounds);
-        if (found_in.steps != steps) {
+        const std::optional<std::int64_t> steps = expected.steps(rounds, node);
+        if (!steps) continue;
+        if (found_in.steps != *steps) {
           reasons.push_back(file(rounds, node) + ": got a checkpoint after " +
                             std::to_string(found_in.steps) + " steps; expected one after " +
-                            std::to_string(steps) + ", the steps of " + std::to_string(rounds) + " rounds");
+                            std::to_string(*steps) + ", the steps of " + std::to_string(rounds) + " rounds");
         } else if (!found_in.experts.local.empty() &&
                    found_in.experts.local != expected.local_experts(rounds, node)) {
           reasons.push_back(file(rounds, node) + ": got a checkpoint with the experts of round " +
@@ -219,7 +219,9 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
     SafetensorsFile content = read_safetensors(file(rounds, node));
     files.emplace(node, Read{header(content.metadata, rounds, node), std::move(content.tensors)});
   }
-  if (!files.empty()) executor.resume_at(rounds, files.begin()->second.header.steps);
+  std::int64_t steps = 0;  // those of a worker: a server may have fewer
+  for (const auto& [node, content] : files) steps = std::max(steps, content.header.steps);
+  if (!files.empty()) executor.resume_at(rounds, steps);
   std::map<NodeId, std::int64_t> used;  // tensors in flight, by node
   executor.restore_in_flight(rounds - 1, [&](NodeId node, const std::string& name, std::int64_t elements) {
     const std::map<std::string, at::Tensor>& tensors = files.at(node).tensors;

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -23,9 +24,10 @@ std::string checkpoint_folder(const std::string& directory, std::int64_t rounds)
 /// Rounds that have a folder, ascending.
 std::vector<std::int64_t> checkpointed_rounds(const std::string& directory);
 
-/// What a run has after a number of rounds: optimiser steps, and the experts of a node by layer (sorted).
+/// What a node has after a number of rounds: optimiser steps, and its experts by layer (sorted). A server has
+/// no number of steps: it makes none, and what files of earlier versions say of it is no count.
 struct ExpectedState {
-  std::function<std::int64_t(std::int64_t rounds)> steps;
+  std::function<std::optional<std::int64_t>(std::int64_t rounds, costmodel::NodeId node)> steps;
   std::function<std::vector<std::vector<int>>(std::int64_t rounds, costmodel::NodeId node)> local_experts;
 };
 

@@ -17,7 +17,6 @@ namespace fomoe::trainer {
 using costmodel::Activity;
 using costmodel::Compute;
 using costmodel::NodeId;
-using costmodel::NodeKind;
 using costmodel::OpId;
 using costmodel::Transfer;
 using costmodel::Work;
@@ -73,7 +72,7 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
       costmodel::gpus_of_site(scenario_, is_store(node) ? 0 : plan_.nodes[n].site);
   worker.model.activation_checkpointing = gpus.activation_checkpointing;
   worker.model.experts = expert_choice(nullptr, node, scenario_.strategy.skip_token);
-  if (plan_.placement && plan_.nodes[n].kind == NodeKind::worker) {
+  if (plan_.placement && is_worker(node)) {
     const costmodel::Placement placement = plan_.placement(0);
     worker.model.experts = expert_choice(&placement, node, scenario_.strategy.skip_token);
   }
@@ -114,8 +113,9 @@ double Executor::now_s() const { return clock_s() - clock_zero_; }
 
 void Executor::resume_at(std::int64_t index, std::int64_t steps) {
   for (auto& [node, worker] : workers_) {
+    if (!is_worker(node)) continue;
     step_[node] = steps;
-    if (!plan_.placement || plan_.nodes[static_cast<std::size_t>(node)].kind != NodeKind::worker) continue;
+    if (!plan_.placement) continue;
     const costmodel::Placement placement = plan_.placement(index);
     worker->change_experts(expert_choice(&placement, node, scenario_.strategy.skip_token));
   }

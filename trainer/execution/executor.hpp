@@ -96,11 +96,12 @@ struct PlanNeeds {
   std::vector<bool> outer_steps;       // by node: takes outer steps
   std::vector<bool> pseudo_gradients;  // by node: sends pseudo-gradients
   bool moments = false;                // moments of the inner optimiser travel
-  bool residuals = false;              // the wire format of pseudo-gradients is lossy
+  bool residuals = false;              // of pseudo-gradients; see feeds_errors_back()
   bool detached = false;               // some transfers continue into the next round
 };
-/// Determines the requirements from one round of each kind. Throws InputError, naming the scenario's key, if
-/// the trainer does not support something in the plan. A `paced` run may have any model.
+/// Determines the requirements from one round of each kind that this run or a longer one has. Throws
+/// InputError, naming the scenario's key, if the trainer does not support something in the plan. A `paced`
+/// run may have any model.
 PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan, bool paced = false);
 
 /// Whether the trainer has models of this shape: those of the FoMoE paper's architecture.
@@ -203,8 +204,8 @@ class Executor {
   void open_shards();
   void close_shards();
 
-  /// Continues at the start of round `index`, after `steps` optimiser steps. The workers then hold that
-  /// round's experts, and the caller must fill in their state.
+  /// Continues at the start of round `index`, after `steps` optimiser steps of each site. The workers then
+  /// hold that round's experts, and the caller must fill in their state.
   void resume_at(std::int64_t index, std::int64_t steps);
   /// What the node has received by transfers that continue into the next round, for checkpoints. Waits until
   /// it has arrived. Call it only between rounds, and not after finish().
@@ -214,6 +215,10 @@ class Executor {
   using ReadInFlight =
       std::function<at::Tensor(costmodel::NodeId node, const std::string& name, std::int64_t elements)>;
   void restore_in_flight(std::int64_t index, const ReadInFlight& read);
+  /// Whether the node trains. A server, also one beside a store, holds weights but makes no optimiser steps.
+  [[nodiscard]] bool is_worker(costmodel::NodeId node) const {
+    return plan_.nodes[static_cast<std::size_t>(node)].kind == costmodel::NodeKind::worker;
+  }
   /// Optimiser steps that a hosted node has made.
   [[nodiscard]] std::int64_t steps(costmodel::NodeId node) const { return step_.at(node); }
 

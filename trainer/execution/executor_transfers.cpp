@@ -5,6 +5,7 @@
 
 #include "costmodel/math/spans.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "trainer/comm/wire_codec.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/execution/executor.hpp"
 #include "trainer/measurement/rehearsal.hpp"
@@ -147,8 +148,7 @@ TransferOptions Executor::transfer_options(const Transfer& work, std::int64_t ro
   options.device = migrates(work) ? at::Device(at::kCPU) : options_.device;
   const bool lossy = std::any_of(work.exchanges.begin(), work.exchanges.end(), [](const auto& exchange) {
     return std::any_of(exchange.payloads.begin(), exchange.payloads.end(), [](const Payload& payload) {
-      return payload.content == Content::pseudo_gradient &&
-             (payload.format.sparse() || payload.format.block_elements > 0);
+      return payload.content == Content::pseudo_gradient && feeds_errors_back(payload.format);
     });
   });
   if (lossy && !options_.exact_wire) {

@@ -168,15 +168,13 @@ void check_parts_of_step(const costmodel::Scenario& scenario, const costmodel::P
                   "\", which computes gradients that no optimiser step uses");
 }
 
-bool lossy(const costmodel::WireFormat& format) { return format.sparse() || format.block_elements > 0; }
-
 void note_transfer(const Transfer& transfer, PlanNeeds& needs) {
   for (const costmodel::Exchange& exchange : transfer.exchanges) {
     for (const costmodel::Payload& payload : exchange.payloads) {
       needs.moments =
           needs.moments || payload.content == Content::moment1 || payload.content == Content::moment2;
       if (payload.content != Content::pseudo_gradient) continue;
-      needs.residuals = needs.residuals || lossy(payload.format);
+      needs.residuals = needs.residuals || feeds_errors_back(payload.format);
       for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {
         const bool receives_only =
             p == 0 && (transfer.pattern == Pattern::reduce || costmodel::through_store(transfer));
@@ -214,6 +212,24 @@ bool trains(const costmodel::ModelShape& shape) {
          shape.dense_layers == without_experts && !shape.opaque;
 }
 
+namespace {
+
+/// A round of each kind. A longer run may go on from the checkpoints of this one, so that they need the state
+/// of all kinds of its rounds, also of those that come later than this run's end.
+std::set<std::int64_t> rounds_of_all_kinds(const costmodel::Strategy& strategy, const costmodel::Plan& plan) {
+  std::set<std::int64_t> rounds = {plan.rounds - 1};
+  for (const costmodel::RoundClass& kind : plan.classes) rounds.insert(kind.round_at(0));
+  const std::pair<const char*, std::int64_t> periods[] = {{"global_period", strategy.global_period},
+                                                          {"moment1_period", strategy.moment1_period},
+                                                          {"moment2_period", strategy.moment2_period}};
+  for (const auto& [axis, period] : periods) {
+    if (costmodel::has_axis(*strategy.method, axis)) rounds.insert(period - 1);
+  }
+  return rounds;
+}
+
+}  // namespace
+
 PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan, bool paced) {
   if (!paced) check_model(scenario.model);
   if (scenario.strategy.collective == costmodel::Collective::chain)
@@ -225,9 +241,7 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
   PlanNeeds needs;
   needs.outer_steps.resize(plan.nodes.size(), false);
   needs.pseudo_gradients.resize(plan.nodes.size(), false);
-  std::set<std::int64_t> rounds = {plan.rounds - 1};
-  for (const costmodel::RoundClass& kind : plan.classes) rounds.insert(kind.round_at(0));
-  for (const std::int64_t index : rounds) {
+  for (const std::int64_t index : rounds_of_all_kinds(scenario.strategy, plan)) {
     const costmodel::RoundPlan round = plan.round(index);
     Chunks chunks(scenario);
     for (const costmodel::Op& op : round.ops) {

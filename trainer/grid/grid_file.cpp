@@ -11,6 +11,8 @@
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/scenario/trainer_section.hpp"
 #include "experiments/sweep/axis.hpp"
+#include "platforms/support/input_error.hpp"
+#include "trainer/run/run_data.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -106,6 +108,10 @@ class GridReader {
     list.insert(list.end(), more.begin(), more.end());
   }
 
+  [[noreturn]] static void refuse(const Table& block, const std::string& reason) {
+    throw FileError(block.reader.place("set") + ": a run of this table is not possible: " + reason);
+  }
+
   void add(const Table& block, std::vector<std::string> assignments) {
     for (const std::string& assignment : assignments) {
       const std::string key = assignment.substr(0, assignment.find('='));
@@ -117,10 +123,13 @@ class GridReader {
     GridRun run;
     try {
       run.scenario = scenario::read_scenario(grid_.scenario_path, how);
-      scenario::read_trainer_settings(grid_.scenario_path, how, run.scenario);
+      // Without a validation, a run has no result.
+      require_validation(scenario::read_trainer_settings(grid_.scenario_path, how, run.scenario));
       run.id = id_of(grid_.scenario_path, how);
     } catch (const FileError& error) {
-      throw FileError(block.reader.place("set") + ": a run of this table is not possible: " + error.what());
+      refuse(block, error.what());
+    } catch (const UsageError& error) {
+      refuse(block, error.what());
     }
     run.scenario.compute = costmodel::GivenStepTime{1};
     run.overrides = std::move(assignments);

@@ -163,6 +163,24 @@ costmodel::Spread spread(const Group& group, double (*value)(const GridResult&))
   return one;
 }
 
+/// The cell of the spread over seeds. It is empty where there is none: with one seed, or after a divergence.
+std::string spread_cell(const Group& group, const costmodel::Spread& over_seeds) {
+  const bool known = group.results.size() > 1 && std::isfinite(over_seeds.standard_deviation);
+  return known ? text_of(over_seeds.standard_deviation) : std::string();
+}
+
+/// Takes out the groups in which a run diverged, and returns the number of their runs: their mean perplexity
+/// is no number, which no table for the planner can hold.
+std::size_t take_out_diverged(std::vector<Group>& groups) {
+  std::size_t runs = 0;
+  std::erase_if(groups, [&](const Group& group) {
+    if (std::isfinite(spread(group, kResults[0].value).mean)) return false;
+    runs += group.results.size();
+    return true;
+  });
+  return runs;
+}
+
 }  // namespace
 
 std::optional<GridResult> read_result(const std::string& path) {
@@ -173,7 +191,10 @@ std::optional<GridResult> read_result(const std::string& path) {
   GridResult result;
   const nlohmann::json& validation = report["validation"];
   result.loss = validation.at("loss");
-  result.data = validation.value("data", "");
+  result.data = validation.value("data", "");  // the same as of the training, unless validated on others
+  for (const nlohmann::json& entry : report.at("provenance")) {
+    if (entry.value("what", "") == "training data") result.data = entry.value("detail", "");
+  }
   result.mean_site_loss = validation.at("mean_site_loss");
   double layers = 0;
   for (const nlohmann::json& site : validation.at("sites")) {
@@ -276,8 +297,7 @@ std::string summary_csv(const Grid& grid, const GridResults& results) {
     append(cells, texts_of(computed(group.run->scenario)));
     for (const Column& column : kResults) {
       const costmodel::Spread over_seeds = spread(group, column.value);
-      append(cells, {text_of(over_seeds.mean),
-                     group.results.size() > 1 ? text_of(over_seeds.standard_deviation) : std::string()});
+      append(cells, {text_of(over_seeds.mean), spread_cell(group, over_seeds)});
     }
     text += line(cells);
   }
@@ -285,7 +305,8 @@ std::string summary_csv(const Grid& grid, const GridResults& results) {
 }
 
 std::string quality_csv(const Grid& grid, const GridResults& results, const std::string& source) {
-  const std::vector<Group> groups = groups_of(grid, results);
+  std::vector<Group> groups = groups_of(grid, results);
+  const std::size_t diverged = take_out_diverged(groups);
   if (groups.empty()) return "";
   const costmodel::Scenario& first = groups.front().run->scenario;
   const costmodel::ModelShape& model = first.model;
@@ -319,8 +340,7 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
                                      [](const GridResult* result) { return is_synthetic(result->data); });
     const costmodel::Spread perplexity = spread(group, kResults[0].value);
     Cells cells = key;
-    append(cells, {text_of(perplexity.mean),
-                   group.results.size() > 1 ? text_of(perplexity.standard_deviation) : std::string(),
+    append(cells, {text_of(perplexity.mean), spread_cell(group, perplexity),
                    std::to_string(group.results.size()) + (group.results.size() == 1 ? " seed" : " seeds")});
     rows += line(cells);
   }
@@ -336,6 +356,9 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
          "# note: perplexity of the model with the experts of all sites, mean over seeds; plus_minus is the "
          "sample standard deviation over seeds\n" +
          (no_text ? "# note: trained on synthetic data: the perplexities say nothing about a text\n" : "") +
+         (diverged > 0 ? "# note: " + std::to_string(diverged) +
+                             " runs are left out: they diverged, or one with the same settings did\n"
+                       : "") +
          (left_out > 0
               ? "# note: " + std::to_string(left_out) + " runs are left out: other settings, or twice\n"
               : "") +

@@ -39,12 +39,12 @@ using GridResults = std::vector<std::optional<GridResult>>;
 std::string rows_csv(const Grid& grid, const GridResults& results);
 
 /// One row for runs that differ only in the seed: their number, and mean and sample standard deviation of
-/// their results.
+/// their results. The standard deviation is empty with one seed, and if a run diverged.
 std::string summary_csv(const Grid& grid, const GridResults& results);
 
 /// The mean perplexities as a table for quality.file, or an empty text if no run fits into one. The table
-/// contains the runs that differ from the first one only in what its columns express; a note says how many
-/// runs were left out.
+/// contains the runs that differ from the first one only in what its columns express, without those whose
+/// mean over seeds is not finite. Notes say how many runs were left out.
 std::string quality_csv(const Grid& grid, const GridResults& results, const std::string& source);
 
 }  // namespace fomoe::trainer

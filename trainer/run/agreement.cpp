@@ -148,12 +148,14 @@ std::string hash_of(const WholeModel& whole) {
 
 Digest weight_hashes(Executor& executor) {
   std::map<std::string, std::string> hashes;
-  // A site may have a worker and a server, which hold the same parameters.
+  // A process may host several sites, which hold the same parameters.
   const auto add = [&](const std::string& name, const Hash& hash) {
     const auto [known, added] = hashes.try_emplace(name, hash.text());
     if (!added && known->second != hash.text()) known->second += " and " + hash.text();
   };
   for (const costmodel::NodeId node : executor.hosted()) {
+    // A server keeps more digits than it sends to the sites.
+    if (!executor.is_worker(node)) continue;
     const Model& model = executor.worker(node).model();
     const ExpertChoice& held = model.options().experts;
     Hash dense;

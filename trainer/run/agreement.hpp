@@ -38,8 +38,8 @@ std::string hash_of(const Corpus& corpus);
 /// A hash of all tensors of a whole model.
 std::string hash_of(const WholeModel& whole);
 
-/// Hashes of the parameters that a process holds, for comparison with those of other processes: one entry for
-/// all dense parameters together, and one for each expert, since sites hold different experts.
+/// Hashes of the parameters that the sites of a process hold, for comparison with those of other processes:
+/// one entry for all dense parameters together, and one for each expert, since sites hold different experts.
 Digest weight_hashes(Executor& executor);
 
 /// Where two processes hold different values of the same parameters, for instance "tokyo differs from paris

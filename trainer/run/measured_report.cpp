@@ -148,7 +148,7 @@ std::string validation_json(const costmodel::Scenario& scenario, const costmodel
   }
   if (sites.empty()) return "";
   const double mean = sum / static_cast<double>(sites.size());
-  return scenario::to_text({{"data", context.data},
+  return scenario::to_text({{"data", context.validation_data},
                             {"sequences", context.validation_sequences},
                             {"loss", whole >= 0 ? whole : mean},
                             {"mean_site_loss", mean},
@@ -229,9 +229,10 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   if (validated > 0) {
     costmodel::Quality quality;
     quality.known = true;
-    const std::string sequences = "measured: " + std::to_string(context.validation_sequences) +
-                                  (is_synthetic(context.data) ? " validation sequences of synthetic data, "
-                                                              : " validation sequences, "),
+    const std::string sequences =
+                          "measured: " + std::to_string(context.validation_sequences) +
+                          (is_synthetic(context.validation_data) ? " validation sequences of synthetic data, "
+                                                                 : " validation sequences, "),
                       sites = std::to_string(validated) + " sites";
     const double mean = std::exp(loss / validated);
     if (whole_loss >= 0) {

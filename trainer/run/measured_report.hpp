@@ -51,6 +51,7 @@ struct ReportContext {
   std::int64_t validation_sequences = 0;
   std::int64_t assumed_warmup_steps = 0;  // 0: trainer.warmup_steps is given, or nothing is trained
   std::string data;                       // what was trained on, in words (run_data.hpp)
+  std::string validation_data;            // what was validated on
   std::string device;                     // name of the device, for provenance
   std::string absent;                     // names of sites without which the run went on; empty: none
   double trained_share = 1;               // share of the sequences that the other sites have

@@ -39,6 +39,15 @@ auto said_to_the_user(const Call& call) {
   }
 }
 
+/// The last two names of a path, and the number of tokens.
+std::string described(const std::string& path, const Corpus& corpus) {
+  std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();  // "corpus/train/"
+  const std::string folder = whole.parent_path().filename().string();
+  return (folder.empty() ? "" : folder + '/') + whole.filename().string() + ", " +
+         commands::human_whole(static_cast<double>(corpus.size())) + " tokens";
+}
+
 /// The names of the processes that lack a file which another one has.
 std::string lacking(const FileList& all, const std::vector<FilesAt>& lists) {
   std::string names;
@@ -52,6 +61,7 @@ std::string lacking(const FileList& all, const std::vector<FilesAt>& lists) {
 RunData::RunData(const costmodel::Scenario& scenario, const scenario::TrainerSettings& settings,
                  const costmodel::Plan& plan)
     : path(settings.data),
+      validation_path(settings.validation_data),
       vocabulary(scenario.model.vocabulary),
       split(data_split(settings.data_split)),
       corpus(training_corpus(scenario, settings.data)),
@@ -131,19 +141,24 @@ std::string RunData::hash() const {
 }
 
 std::string RunData::description() const {
-  if (path.empty()) {
-    char loss[32];
-    std::snprintf(loss, sizeof loss, "%.3f", Corpus::synthetic_loss(vocabulary));
-    return std::string(
-               "synthetic: a Markov chain, because the scenario names no trainer.data; the lowest loss "
-               "that a model can reach is ") +
-           loss + " nats per token";
-  }
-  std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
-  if (!whole.has_filename()) whole = whole.parent_path();  // "corpus/train/"
-  const std::string folder = whole.parent_path().filename().string();
-  return (folder.empty() ? "" : folder + '/') + whole.filename().string() + ", " +
-         commands::human_whole(static_cast<double>(corpus.size())) + " tokens";
+  if (!path.empty()) return described(path, corpus);
+  char loss[32];
+  std::snprintf(loss, sizeof loss, "%.3f", Corpus::synthetic_loss(vocabulary));
+  return std::string(
+             "synthetic: a Markov chain, because the scenario names no trainer.data; the lowest loss "
+             "that a model can reach is ") +
+         loss + " nats per token";
+}
+
+std::string RunData::validation_description() const {
+  return validation_corpus ? described(validation_path, *validation_corpus) : description();
+}
+
+void require_validation(const scenario::TrainerSettings& settings) {
+  if (settings.validation_sequences > 0) return;
+  throw UsageError(
+      "trainer.validation_sequences: got 0; expected at least 1; for example --set "
+      "trainer.validation_sequences=64");
 }
 
 RunData RunData::unread(costmodel::Scenario scenario, const costmodel::Plan& plan) {

@@ -17,6 +17,9 @@ namespace fomoe::trainer {
 /// Whether a RunData::description() is that of synthetic tokens, which are no text.
 inline bool is_synthetic(const std::string& description) { return description.starts_with("synthetic"); }
 
+/// Throws UsageError if no sequences are left for a validation.
+void require_validation(const scenario::TrainerSettings& settings);
+
 /// Opens the files without reading them, and deals the sequences to the sites of the plan. Throws FileError
 /// and UsageError.
 ///
@@ -49,8 +52,11 @@ struct RunData {
   /// What is trained on, in words: "corpus/train, 5,123,456 tokens" with the last two names of the path, or
   /// "synthetic: …" if the scenario names no data.
   [[nodiscard]] std::string description() const;
+  /// What the loss is validated on, in the same words: trainer.validation_data, or else the end of the data.
+  [[nodiscard]] std::string validation_description() const;
 
-  std::string path;  // trainer.data; empty: synthetic tokens
+  std::string path;             // trainer.data; empty: synthetic tokens
+  std::string validation_path;  // trainer.validation_data; empty: the end of the data
   std::int64_t vocabulary = 0;
   DataSplit split = DataSplit::shared;
   Corpus corpus;

@@ -35,15 +35,19 @@ std::string resumable(const Checkpoints& checkpoints, const std::vector<costmode
   if (hosted.empty()) return kIdle;
   std::vector<std::int64_t> usable;
   try {
-    usable = checkpoints.usable(hosted,
-                                {[&](std::int64_t rounds) { return steps_after(plan, rounds); },
-                                 [&](std::int64_t rounds, costmodel::NodeId node) {
-                                   if (!plan.placement) return std::vector<std::vector<int>>();
-                                   const costmodel::Placement placement =
-                                       plan.placement(std::min(rounds, plan.rounds));
-                                   return expert_choice(&placement, node, false).local;
-                                 }},
-                                reasons);
+    usable = checkpoints.usable(
+        hosted,
+        {[&](std::int64_t rounds, costmodel::NodeId node) -> std::optional<std::int64_t> {
+           const costmodel::Node& of = plan.nodes[static_cast<std::size_t>(node)];
+           if (of.kind != costmodel::NodeKind::worker) return std::nullopt;
+           return steps_after(plan, rounds);
+         },
+         [&](std::int64_t rounds, costmodel::NodeId node) {
+           if (!plan.placement) return std::vector<std::vector<int>>();
+           const costmodel::Placement placement = plan.placement(std::min(rounds, plan.rounds));
+           return expert_choice(&placement, node, false).local;
+         }},
+        reasons);
   } catch (const FileError& error) {
     return kNone + std::string(error.what());
   }
@@ -101,6 +105,15 @@ std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole) {
                    std::to_string(steps_after(plan, std::min(round, plan.rounds - 1))) +
                    " steps; for example --set strategy.local_steps=" +
                    std::to_string(std::max<std::int64_t>(1, local_steps)));
+}
+
+std::string started_from(const WholeModel& whole, Executor& executor, const std::string& path) {
+  const std::vector<costmodel::NodeId> hosted = executor.hosted();
+  const bool other = std::any_of(hosted.begin(), hosted.end(), [&](costmodel::NodeId node) {
+    return of_other_outer_optimizer(whole, executor.worker(node));
+  });
+  return "starts from the state after " + std::to_string(whole.steps) + " steps in " + path +
+         (other ? "; the outer optimiser, which is another one, starts anew" : "");
 }
 
 void check_same_model(const costmodel::ModelShape& weights, const costmodel::ModelShape& scenario) {

@@ -43,6 +43,10 @@ CommonState common_state(const std::vector<std::string>& texts, bool drops = fal
 /// begins after as many steps.
 std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole);
 
+/// Says after how many steps a run starts from the state in `path`, and whether the outer optimiser of the
+/// executor's sites, or of its server, is another one than that of the state.
+std::string started_from(const WholeModel& whole, Executor& executor, const std::string& path);
+
 /// Throws InputError, naming the key, if the scenario's model is not that of the weights.
 void check_same_model(const costmodel::ModelShape& weights, const costmodel::ModelShape& scenario);
 /// The same for the numbers in [trainer] that the model's function depends on.

@@ -133,7 +133,10 @@ ReportContext report_context(const RunRequest& request, const costmodel::Plan& p
   context.validation_sequences = data.batches->validation_sequences();
   if (!request.paced && !request.settings.warmup_given)
     context.assumed_warmup_steps = request.settings.warmup_steps;
-  if (!request.paced) context.data = data.description();
+  if (!request.paced) {
+    context.data = data.description();
+    context.validation_data = data.validation_description();
+  }
   context.device = options.device.is_cuda() ? cuda_name() : cpu_name();
   return context;
 }

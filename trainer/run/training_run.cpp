@@ -238,10 +238,7 @@ class Run {
     executor_->resume_at(first_round_, whole.steps);
     take_parts(whole);
     executor_->moment_ages().set(whole.experts);
-    if (!speaks()) return;
-    const bool other = of_other_outer_optimizer(whole, executor_->worker(executor_->hosted().front()));
-    out_ << "starts from the state after " << whole.steps << " steps in " << request_.start_from
-         << (other ? "; the outer optimiser, which is another one, starts anew\n" : "\n");
+    if (speaks()) out_ << started_from(whole, *executor_, request_.start_from) << '\n';
   }
 
   // Sites have the same weights here unless something is wrong with a machine, a file or a program.
@@ -339,8 +336,11 @@ class Run {
     if (!speaks()) return std::nullopt;
     IntervalSummary& intervals = stream_->received();
     for (const Observation& seen : all) intervals.add(seen.intervals);
-    if (!request_.routing_counts.empty())
+    if (!request_.routing_counts.empty()) {
       write_file(request_.routing_counts, routing_csv(scenario_, plan_, all));
+      if (first_round_ > 0)
+        out_ << request_.routing_counts << ": only the rounds after round " << first_round_ << " count\n";
+    }
     ReportContext context = report_context(request_, plan_, absent_, data_, options_);
     context.first_round = first_round_;
     context.steps = steps;

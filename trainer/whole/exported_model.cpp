@@ -129,12 +129,14 @@ WholeModel described_by(const std::string& path) {
   const ordered_json config = ordered_json::parse(*file, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object()) refuse("a file that is not a JSON object");
   if (config.value("model_type", "") != "fomoe") refuse("another model_type");
-  const auto number = [&](const char* key) {
+  const auto integer = [&](const char* key, std::int64_t least) {
     const auto found = config.find(key);
-    if (found == config.end() || !found->is_number_integer() || found->get<std::int64_t>() < 1)
+    if (found == config.end() || !found->is_number_integer() || found->get<std::int64_t>() < least)
       refuse(std::string("no ") + key);
     return found->get<std::int64_t>();
   };
+  const auto number = [&](const char* key) { return integer(key, 1); };
+  const auto count = [&](const char* key) { return integer(key, 0); };  // 0: unknown
   // Models that earlier versions exported have no router_temperature.
   const auto constant = [&](const char* key, double fallback) {
     const auto found = config.find(key);
@@ -162,6 +164,9 @@ WholeModel described_by(const std::string& path) {
   const ModelConstants usual;
   whole.constants = {constant("rope_theta", usual.rope_theta),
                      constant("router_temperature", usual.router_temperature)};
+  // Files that other programs wrote need not say how long the model was trained.
+  if (config.contains("fomoe_rounds")) whole.rounds = count("fomoe_rounds");
+  if (config.contains("fomoe_steps")) whole.steps = count("fomoe_steps");
   if (const auto found = config.find("fomoe_trained_on"); found != config.end() && found->is_object()) {
     for (const auto& [name, value] : found->items())
       whole.trained_on.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());

@@ -24,7 +24,7 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
   (void)table.text("kind");  // top_k is the only valid value
   costmodel::WireFormat sparse =
       costmodel::top_k_format(wire.type, table.number("kept_share"), table.small_count("index_bits"));
-  sparse.entropy_coded = table.boolean("entropy_coded");
+  sparse.entropy_coded = table.boolean("entropy_coded") && sparse.sparse();
   return sparse;
 }
 

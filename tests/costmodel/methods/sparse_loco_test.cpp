@@ -47,6 +47,16 @@ TEST_CASE("number formats: bytes of 4096 values by hand") {
   CHECK(top_k_format(ElementType::bf16, 0.1, 32).bytes(4096) == (410 * 48 + 7) / 8);  // ⌈409.6⌉ values
 }
 
+TEST_CASE("where all values are kept, nothing is sent about their positions") {
+  WireFormat format = plain_format(ElementType::bf16);
+  format.index_bits = 12;
+  CHECK(format.bytes(4096) == 2 * 4096);
+  CHECK(format.bytes_per_element() == 2);
+  format.entropy_coded = true;
+  CHECK(format.bytes(4096) == 2 * 4096);
+  CHECK(top_k_format(ElementType::int8, 1, 12) == plain_format(ElementType::int8));  // with its scales
+}
+
 TEST_CASE("entropy-coded positions: the entropy of keeping 64 of 4096, 7.43 bits instead of 12") {
   WireFormat format = top_k_format(ElementType::int2, 64.0 / 4096, 12);
   CHECK(format.bytes_per_element() == doctest::Approx((2 + 12) / 64.0 / 8));

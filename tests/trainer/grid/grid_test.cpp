@@ -94,6 +94,9 @@ TEST_CASE("wrong grid files are refused with the line, before anything is traine
   CHECK(
       refused("[[runs]]\nvary = [\"strategy.no_such=1\"]\n").find("grid.toml:3: --vary strategy.no_such=1") !=
       std::string::npos);
+  CHECK(refused("[[runs]]\nset = [\"trainer.validation_sequences=0\"]\n")
+            .find("grid.toml:3: a run of this table is not possible: trainer.validation_sequences: "
+                  "got 0; expected at least 1") != std::string::npos);
   CHECK(refused("[[runs]]\nset = [\"trainer.schedule=wsd\"]\n").find("without decay_steps") !=
         std::string::npos);
 }
@@ -135,6 +138,38 @@ TEST_CASE("the summary has mean and spread over seeds, and the quality table wha
   CHECK(table.rows[1].strategy == "diloco");  // fomoe with Nesterov
   CHECK(table.rows[1].placement == "fixed");
   CHECK(table.rows[1].plus_minus < 0);
+}
+
+TEST_CASE("runs that diverged have no spread, and are not in the quality table, also not as its first ones") {
+  const Grid grid = grid_of(kTwoTables);
+  GridResults results(grid.runs.size());
+  results[0] = result_of(HUGE_VAL, HUGE_VAL);  // full replicas: one of two seeds
+  results[5] = result_of(std::log(14.0), 0);
+  results[1] = result_of(std::log(20.0), 0);
+  results[6] = result_of(std::log(24.0), 0);
+  const std::string summary = summary_csv(grid, results);
+  CAPTURE(summary);
+  CHECK(summary.find(",inf,,") != std::string::npos);
+  CHECK(summary.find("nan") == std::string::npos);
+  const std::string quality = quality_csv(grid, results, "this test");
+  CAPTURE(quality);
+  CHECK(quality.find("# note: 2 runs are left out: they diverged") != std::string::npos);
+  const fomoe::costmodel::QualityTable table = fomoe::scenario::parse_quality_csv(quality, "quality.csv");
+  REQUIRE(table.rows.size() == 1);
+  CHECK(table.rows[0].strategy == "diloco");
+  CHECK(table.rows[0].perplexity == doctest::Approx(22));
+  results[1] = results[6] = std::nullopt;
+  CHECK(quality_csv(grid, results, "this test").empty());
+}
+
+TEST_CASE("the data of a run are those of the training, also if it was validated on others") {
+  const std::string report = R"({
+    "wall_clock_s": 1, "run": {"whole": true, "code": ""},
+    "provenance": [{"what": "times", "origin": "measured", "detail": "this run on a CPU"},
+                   {"what": "training data", "origin": "assumed", "detail": "synthetic: a Markov chain"}],
+    "validation": {"data": "corpus/held-out.bin, 5,000 tokens", "loss": 2, "mean_site_loss": 2, "sites": []}})";
+  const Written file("other-data.json", report);
+  CHECK(read_result(file.path()).value().data == "synthetic: a Markov chain");
 }
 
 TEST_CASE("the result of a run: losses, and means of the routers' figures over sites and layers") {

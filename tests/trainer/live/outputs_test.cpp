@@ -110,13 +110,21 @@ TEST_CASE("a run that was killed and resumed: the report states the whole run, a
   const Folder folder;
   const auto command = [&](const char* tokens) {
     return train({std::string("workload.tokens=") + tokens, "platform.sites=2"},
-                 {"--in-turn", "--checkpoints", folder / "run", "--resume", "--output", folder / "r.json"});
+                 {"--in-turn", "--checkpoints", folder / "run", "--resume", "--output", folder / "r.json",
+                  "--routing-counts", folder / "routing.csv"});
+  };
+  const auto says_rounds = [&](const Ended& ended) {
+    return ended.said.find("/routing.csv: only the rounds after round 2 count") != std::string::npos;
   };
   // Two rounds that end are as good as a kill after the second checkpoint.
-  REQUIRE(run(command("131072")).status == 0);
+  const Ended first = run(command("131072"));
+  REQUIRE(first.status == 0);
+  CHECK(!says_rounds(first));
   CHECK_FALSE(json::parse(content(folder / "r.json"))["run"].contains("whole_run"));
   std::this_thread::sleep_for(std::chrono::seconds(2));
-  REQUIRE(run(command("262144")).status == 0);
+  const Ended second = run(command("262144"));
+  REQUIRE(second.status == 0);
+  CHECK(says_rounds(second));
   const json report = json::parse(content(folder / "r.json"));
   CHECK(report["run"]["whole"] == false);
   const json& whole = report["run"]["whole_run"];

@@ -75,7 +75,8 @@ TEST_CASE("int8 and int4 payloads train, all sites alike") {
 }
 
 TEST_CASE("error feedback keeps what all encodings of an all-reduce took from the mean, and nothing else") {
-  for (const auto type : {costmodel::ElementType::int8, costmodel::ElementType::int4}) {
+  for (const auto type :
+       {costmodel::ElementType::int8, costmodel::ElementType::int4, costmodel::ElementType::fp8}) {
     for (const auto collective :
          {costmodel::Collective::direct, costmodel::Collective::ring, costmodel::Collective::recursive}) {
       constexpr int kSites = 4;
@@ -106,6 +107,39 @@ TEST_CASE("error feedback keeps what all encodings of an all-reduce took from th
   }
 }
 
+TEST_CASE("fp8 payloads train with small learning rates, whose differences fp8 would round to zeros") {
+  // A round of 4 steps moves a weight by at most 4e-4, and the smallest value of fp8 is 2^-9 = 2e-3.
+  costmodel::Scenario scenario = training_scenario("diloco", 2);
+  scenario.workload.tokens *= 20;
+  TrainingOptions options = real_options();
+  options.inner.learning_rate = 1e-4;
+  options.inner.complete_p = false;  // the same rate for all parameters
+  Training fine(scenario, options);
+  scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::fp8);
+  Training coarse(scenario, options);
+  const at::Tensor start = fine.weights(0).clone();
+  fine.run();
+  coarse.run();
+  CHECK(at::equal(coarse.weights(0), coarse.weights(1)));
+  const at::Tensor moved = coarse.weights(0) - start, expected = fine.weights(0) - start;
+  const double cosine =
+      (moved * expected).sum().item<double>() / (moved.norm() * expected.norm()).item<double>();
+  CHECK(cosine > 0.5);  // near 0 if movements of so many weights had nothing in common
+  CHECK(moved.norm().item<double>() == doctest::Approx(expected.norm().item<double>()).epsilon(0.2));
+}
+
+TEST_CASE("a top-k that keeps all values sends them as the plain format does") {
+  costmodel::Scenario scenario = training_scenario("diloco", 2);
+  scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::bf16);
+  Training plain(scenario, real_options());
+  scenario.strategy.wire.index_bits = 12;
+  Training kept(scenario, real_options());
+  plain.run(1);
+  kept.run(1);
+  CHECK(at::equal(kept.weights(1), plain.weights(1)));
+  CHECK(kept.transport.traffic(0).total_sent() == plain.transport.traffic(0).total_sent());
+}
+
 TEST_CASE("hierarchical_diloco: regions average among themselves, and a global round brings all together") {
   costmodel::Scenario scenario = training_scenario("hierarchical_diloco", 4);
   scenario.strategy.regions = 2;
@@ -121,6 +155,22 @@ TEST_CASE("hierarchical_diloco: regions average among themselves, and a global r
   training.run(1);
   for (int node = 1; node < 4; ++node)
     CHECK(largest_difference(training.weights(0), training.weights(node)) < 1e-12);
+}
+
+TEST_CASE("hierarchical_diloco: a run that ends before its first global round has the state of longer ones") {
+  costmodel::Scenario scenario = training_scenario("hierarchical_diloco", 4);
+  scenario.strategy.regions = 2;
+  scenario.strategy.global_period = 4;  // the run has 3 rounds
+  const auto names = [&] {
+    Training training(scenario, real_options());
+    std::vector<std::string> all;
+    for (const auto& [name, tensor] : training.executor.worker(0).state()) all.push_back(name);
+    return all;
+  };
+  const std::vector<std::string> shorter = names();
+  scenario.workload.tokens *= 2;
+  CHECK(shorter == names());
+  CHECK(std::find(shorter.begin(), shorter.end(), "embedding.anchor") != shorter.end());
 }
 
 TEST_CASE("skip-token: rows that experts execute are the slots that chose a local one") {

@@ -113,6 +113,20 @@ TEST_CASE("the measured report by hand: times, bytes, memory and where they come
   CHECK(report.notes == std::vector<std::string>{note_on_links(two.context)});
 }
 
+TEST_CASE("the report names the data that were trained on, and those that were validated on") {
+  TwoSites two;
+  for (Observation& seen : two.observations) seen.nodes[0].validation_loss = 2;
+  two.context.data = "synthetic: a Markov chain";
+  two.context.validation_data = "corpus/held-out.bin, 5,000 tokens";
+  const costmodel::RunReport report = two.report();
+  CHECK(report.provenance.back().what == "training data");
+  CHECK(report.provenance.back().detail == "synthetic: a Markov chain");
+  CHECK(report.quality.value().source ==
+        "measured: 16 validation sequences, mean loss of the models of 2 sites");
+  const json validation = json::parse(validation_json(two.scenario, two.plan, two.observations, two.context));
+  CHECK(validation["data"] == "corpus/held-out.bin, 5,000 tokens");
+}
+
 TEST_CASE("validation and checkpoints between rounds are no idle time") {
   TwoSites two;
   two.observations[0].upkeep_s = 3;   // site 0 waits for 2 s in each of 3 rounds

@@ -1,7 +1,9 @@
 // Tests that numbers which JSON cannot hold are refused with a sentence, and never written as null.
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/trainer/support.hpp"
 #include "trainer/commands/evaluate_command.hpp"
@@ -52,6 +54,35 @@ TEST_CASE("evaluate refuses a loss that is not a number, and writes no file") {
   CHECK(evaluate(0.5) == 0);
   CHECK(fs::exists(folder / "loss.json"));
   // Not std::filesystem::remove_all: it crashes in programs that link LibTorch, which brings its own.
+  (void)!std::system(("rm -r " + folder.string()).c_str());
+}
+
+TEST_CASE("evaluate names the data that it read, with and without trainer.data") {
+  const fs::path folder = fs::temp_directory_path() / ("fomoe-evaluated-" + std::to_string(::getpid()));
+  const std::string model = (folder / "model").string(), answer = (folder / "loss.json").string();
+  write_exported(constant_model(0.5), model);
+  const auto data = [&](const std::vector<std::string>& settings) {
+    std::vector<std::string> command = {model, "--scenario", kScenario, "--output", answer};
+    for (const std::string& setting : settings) {
+      command.emplace_back("--set");
+      command.push_back(setting);
+    }
+    REQUIRE(evaluate_command(command) == 0);
+    std::ifstream file(answer);
+    return nlohmann::json::parse(file)["data"].get<std::string>();
+  };
+  for (const char* name : {"text.bin", "held-out.bin"}) {
+    const std::vector<std::uint16_t> ids(name[0] == 't' ? 50'000 : 20'000, 7);
+    std::ofstream(folder / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(2 * ids.size()));
+  }
+  const std::string text = "trainer.data=" + (folder / "text.bin").string(),
+                    held_out = "trainer.validation_data=" + (folder / "held-out.bin").string(),
+                    name = "/held-out.bin, 20,000 tokens";
+  CHECK(data({}).starts_with("synthetic: a Markov chain"));
+  CHECK(data({text}).ends_with("/text.bin, 50,000 tokens"));
+  CHECK(data({held_out}).ends_with(name));
+  CHECK(data({text, held_out}).ends_with(name));
   (void)!std::system(("rm -r " + folder.string()).c_str());
 }
 

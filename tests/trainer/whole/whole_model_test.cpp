@@ -150,7 +150,9 @@ TEST_CASE("an exported model is read back as it was, and a damaged one is refuse
   const Folder folder;
   Training training(random_experts(false), real_options());
   training.run(1);
-  const WholeModel whole = assembled(training);
+  WholeModel whole = assembled(training);
+  whole.rounds = 1;
+  whole.steps = 4;
   const std::string path = (folder.path / "exported").string();
   write_exported(whole, path);
   const WholeModel back = read_exported(path);
@@ -160,6 +162,8 @@ TEST_CASE("an exported model is read back as it was, and a damaged one is refuse
   }
   CHECK(back.tensors.size() == parameter_specs(training.scenario.model, {}).size());
   CHECK(back.shape.d_expert == 3);
+  CHECK(back.rounds == 1);
+  CHECK(back.steps == 4);
 
   // A site that trains from it has its part, and an anchor that is the same.
   Training other(training_scenario("diloco", 2), real_options());

@@ -38,8 +38,8 @@ class Codec:
 
     @property
     def lossy(self) -> bool:
-        """Whether what is lost is sent with the next payload (error feedback), as fomoe-train does for formats with scales."""
-        return self.block > 0
+        """Whether what is lost is sent with the next payload (error feedback), as fomoe-train does in less than 16 bits."""
+        return self.bits < 16
 
     def bytes(self, elements: int) -> int:
         bits = elements * self.bits

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from .. import InputError
+from ._codec import Codec
 from ._groups import Names, Slice, local_experts
 from ._outer import moments, outer_step
 from ._plan_file import Owners, Payload, TrafficPlan
@@ -34,7 +35,7 @@ class Worker:
         payloads = [payload for op in ops for exchange in op.exchanges if node in exchange.nodes for payload in exchange.payloads]
         steps = any(op.work == "outer_step" and node in op.nodes for op in ops)
         sends = any(payload.content == "pseudo_gradient" for payload in payloads)
-        lossy = any(payload.content == "pseudo_gradient" and payload.format.get("block_elements", 0) for payload in payloads)
+        lossy = any(payload.content == "pseudo_gradient" and Codec(payload.format).lossy for payload in payloads)
         # A router's rows go with the experts, unless the router scores all experts, also absent ones (skip-token).
         self.router_with_experts = any(group.of_experts() and "router" in group.classes for group in plan.groups)
         self.anchor = [self._copy(one.parameter) for one in names.all] if steps or sends else []
