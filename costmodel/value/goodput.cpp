@@ -293,7 +293,8 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   answer.checkpoint_rounds = answer.recommended_rounds = static_cast<std::int64_t>(chosen);
   answer.recommended_goodput = samples.goodput;
   double last = chosen;
-  for (int half_octave = -6; half_octave <= 6 || (drops && last < rounds); ++half_octave) {
+  for (int half_octave = -6; half_octave <= 6 || (drops && last < rounds);
+       half_octave += half_octave < 6 ? 1 : 4) {
     const double candidate = whole_rounds(answer.daly_interval_s * std::exp2(half_octave / 2.0));
     if (std::exchange(last, candidate) == candidate || candidate == chosen) continue;
     Samples other = sample(at(candidate), failures.samples, scenario.seed);

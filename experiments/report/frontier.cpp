@@ -139,6 +139,11 @@ Chart plan_frontier_chart(const Plan& plan) {
   // quality.
   std::map<std::int64_t, Json> by_overlap;
   std::vector<Row> rows;
+  const bool by_loss = plan.basis == "published-equal-loss";
+  const auto quality = [&](const Candidate& row) -> std::string {
+    if (by_loss) return row.loss ? fmt::format("{:+.2f}", row.loss->points) : "not covered";
+    return row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : "unknown";
+  };
   const auto point = [&, &unit = unit](const Candidate& row) {
     const double x = by_perplexity ? row.perplexity.value_or(0) : static_cast<double>(row.local_steps);
     return Json::array({x, minimised(plan, row).value_or(0) / unit.size,
@@ -147,8 +152,7 @@ Chart plan_frontier_chart(const Plan& plan) {
   for (const Candidate& row : plan.chosen) {
     if (!minimised(plan, row) || (by_perplexity && !row.perplexity)) continue;
     by_overlap[by_perplexity ? 0 : row.expert_overlap].push_back(point(row));
-    rows.push_back({name_of(row), amount_text(plan, row),
-                    row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : "unknown"});
+    rows.push_back({name_of(row), amount_text(plan, row), quality(row)});
   }
   Json series = Json::array();
   for (auto& [overlap, points] : by_overlap) {
@@ -158,8 +162,8 @@ Chart plan_frontier_chart(const Plan& plan) {
   }
   if (minimised(plan, plan.as_it_is) && (!by_perplexity || plan.as_it_is.perplexity))
     series.push_back(points_of("baseline", false, Json::array({point(plan.as_it_is)})));
-  rows.push_back({"baseline: " + name_of(plan.as_it_is), amount_text(plan, plan.as_it_is),
-                  plan.as_it_is.perplexity ? fmt::format("{:.4g}", *plan.as_it_is.perplexity) : "unknown"});
+  rows.push_back(
+      {"baseline: " + name_of(plan.as_it_is), amount_text(plan, plan.as_it_is), quality(plan.as_it_is)});
   Chart chart;
   const std::string what = plan.minimise == "time" ? "wall clock" : plan.minimise;
   chart.label =
@@ -173,7 +177,7 @@ Chart plan_frontier_chart(const Plan& plan) {
                 {"y_title", y_title},
                 {"series", series}};
   chart.table = table("Simulated candidates; baseline: the unchanged scenario",
-                      {{"candidate"}, {what, true}, {"perplexity", true}}, rows);
+                      {{"candidate"}, {what, true}, {by_loss ? "loss, %" : "perplexity", true}}, rows);
   return chart;
 }
 

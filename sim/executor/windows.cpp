@@ -29,10 +29,10 @@ double bursts(double bytes, const platforms::Platform& platform, int from, int t
   const int connections = costmodel::connections_of(network, platform.path(from, to));
   const double cap = costmodel::flow_cap_bytes_per_s(network, round_trip_s, platform.path(from, to));
   const double one_bytes_per_s = std::min(bytes_per_s, cap) / connections;
-  const double window = std::max(1.0, cap / connections * round_trip_s);  // no burst exceeds it
-  const double burst = round_trip_s > 0
-                           ? std::min(window, costmodel::burst_bytes(one_bytes_per_s, network.segment_bytes))
-                           : costmodel::burst_bytes(one_bytes_per_s, network.segment_bytes);
+  double burst = costmodel::burst_bytes(one_bytes_per_s, network.segment_bytes);
+  // No burst exceeds the window. A measured rate is no window.
+  if (round_trip_s > 0 && !std::isfinite(platform.path(from, to).connection_bytes_per_s))
+    burst = std::min(burst, std::max(1.0, cap / connections * round_trip_s));
   const double alike = static_cast<double>(connections) / TcpNetwork::lines(connections);
   return bytes / alike / burst;
 }
