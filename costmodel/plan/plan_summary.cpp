@@ -34,6 +34,7 @@ void compose(PlanSummary& summary, const Axes& axes, const Fixed& fixed) {
   sums.latency_hops += 3.0 * any;
   sums.between = Between::any;
   sums.among = Among::all_sites;
+  sums.halving = false;  // not only that any more
   sums.bytes += bytes * others;
   sums.pair_bytes += bytes * any;
   summary.sent.dense += bytes * others * sums.times_per_round;

@@ -295,29 +295,30 @@ void TcpNetwork::hop(double now_s, std::uint32_t index) {
       burst.acknowledgement ? way(line.to_site, line.from_site) : way(line.from_site, line.to_site);
   if (burst.hop == route.hops.size()) return arrive(now_s, index);
   const Hop& at = route.hops[burst.hop];
-  LinkQueue& queue = at.queue != nullptr ? *at.queue : *line.alone[static_cast<std::size_t>(at.alone)];
-  if (at.data_only && burst.acknowledgement) {
-    ++burst.hop;
-    return hop(now_s, index);
-  }
-  if (queue.down()) return stall(What::hop, index, line);
   double left_s = now_s;
-  if (burst.acknowledgement) {
-    left_s = queue.pass(now_s, 0);
-  } else {
-    const int together = at.queue != nullptr ? line.alike : 1;
-    const std::int64_t dropped = (queue.too_many(now_s, burst.bytes * together) + together - 1) / together;
-    burst.bytes -= dropped;
-    burst.lost += dropped;
-    left_s = queue.pass(now_s, burst.bytes * together);
-    burst.spread_s = std::max(burst.spread_s, queue.seconds_for(burst.bytes));
-    if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
-      events_.plan(left_s, static_cast<std::uint32_t>(line.from_site),
-                   {What::left_host, burst.connection, burst.bytes + burst.lost});
+  if (!(at.data_only && burst.acknowledgement)) {
+    LinkQueue& queue = at.queue != nullptr ? *at.queue : *line.alone[static_cast<std::size_t>(at.alone)];
+    if (queue.down()) return stall(What::hop, index, line);
+    left_s = burst.acknowledgement ? queue.pass(now_s, 0) : send_through(queue, now_s, at, burst, line);
   }
   ++burst.hop;
   const double latency_s = burst.hop == route.before_latency ? route.latency_s : 0;
   events_.plan(left_s + latency_s, at.source, {What::hop, index});
+}
+
+// When the burst has left a link's queue, which drops what it has no room for.
+double TcpNetwork::send_through(LinkQueue& queue, double now_s, const Hop& at, Burst& burst,
+                                const Line& line) {
+  const int together = at.queue != nullptr ? line.alike : 1;
+  const std::int64_t dropped = (queue.too_many(now_s, burst.bytes * together) + together - 1) / together;
+  burst.bytes -= dropped;
+  burst.lost += dropped;
+  const double left_s = queue.pass(now_s, burst.bytes * together);
+  burst.spread_s = std::max(burst.spread_s, queue.seconds_for(burst.bytes));
+  if (burst.hop == 0 && network_.uplink_queue == costmodel::UplinkQueue::host)
+    events_.plan(left_s, static_cast<std::uint32_t>(line.from_site),
+                 {What::left_host, burst.connection, burst.bytes + burst.lost});
+  return left_s;
 }
 
 void TcpNetwork::arrive(double now_s, std::uint32_t index) {

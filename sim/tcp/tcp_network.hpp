@@ -100,6 +100,7 @@ class TcpNetwork {
   void stall(What what, std::uint32_t index, const Line& line);
   void pump(double now_s, std::uint32_t index);
   void hop(double now_s, std::uint32_t index);
+  double send_through(LinkQueue& queue, double now_s, const Hop& at, Burst& burst, const Line& line);
   void arrive(double now_s, std::uint32_t index);
   std::int64_t lost_by_chance(Line& line, std::int64_t bytes) const;
 

@@ -253,7 +253,7 @@ TEST_CASE("real hosts: the closed form knows measured connections, and the peers
   scenario.platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.1);
   scenario.platform.paths.change_all([](platforms::Path& path) { path.connection_bytes_per_s = 2.5e7; });
   const auto [formula_s, simulated_s] = wall_clocks();
-  CHECK(formula_s == doctest::Approx(simulated_s).epsilon(0.15));
+  CHECK(formula_s == doctest::Approx(simulated_s).epsilon(0.05));
   // Each step of recursive halving has another peer, whose connection has been idle.
   scenario.workload.global_batch_sequences = 16;
   scenario.workload.tokens *= 8;

@@ -131,3 +131,14 @@ TEST_CASE("links that come back at the same instant are all back") {
   CHECK(end_s > 5);
   CHECK(end_s < 7);
 }
+
+TEST_CASE("acknowledgements travel as long over a path with a measured rate, in either direction or one") {
+  // A small message is over after slow start, which the round trip decides.
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.05);
+  const double usual_s = seconds(2e6, platform, linux_options());
+  const auto measured = [](platforms::Path& path) { path.connection_bytes_per_s = 1.25e8; };
+  platform.change_path(1, 0, measured);
+  CHECK(seconds(2e6, platform, linux_options()) == doctest::Approx(usual_s).epsilon(0.02));
+  platform.change_path(0, 1, measured);
+  CHECK(seconds(2e6, platform, linux_options()) == doctest::Approx(usual_s).epsilon(0.02));
+}
