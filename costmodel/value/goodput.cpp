@@ -288,15 +288,20 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   Samples samples = sample(at(chosen), failures.samples, scenario.seed);
 
   // The grid: from an eighth to eight times Daly's interval, and the scenario's own interval. If the others
-  // go on without a failed site, checkpoints are hardly ever used: then up to one interval in the whole run.
-  const bool drops = run.policy == FailurePolicy::drop;
+  // go on without a failed site, checkpoints are hardly ever used: then also the whole run, and a quarter, a
+  // sixteenth, … of it.
+  std::vector<double> grid;
+  for (int half_octave = -6; half_octave <= 6; ++half_octave)
+    grid.push_back(whole_rounds(answer.daly_interval_s * std::exp2(half_octave / 2.0)));
+  const double longest = grid.back();
+  if (run.policy == FailurePolicy::drop)
+    for (double longer = rounds; longer > longest; longer = std::floor(longer / 4)) grid.push_back(longer);
   answer.checkpoint_rounds = answer.recommended_rounds = static_cast<std::int64_t>(chosen);
   answer.recommended_goodput = samples.goodput;
-  double last = chosen;
-  for (int half_octave = -6; half_octave <= 6 || (drops && last < rounds);
-       half_octave += half_octave < 6 ? 1 : 4) {
-    const double candidate = whole_rounds(answer.daly_interval_s * std::exp2(half_octave / 2.0));
-    if (std::exchange(last, candidate) == candidate || candidate == chosen) continue;
+  std::sort(grid.begin(), grid.end());
+  grid.erase(std::unique(grid.begin(), grid.end()), grid.end());
+  for (const double candidate : grid) {
+    if (candidate == chosen) continue;
     Samples other = sample(at(candidate), failures.samples, scenario.seed);
     if (other.goodput <= answer.recommended_goodput) continue;
     answer.recommended_goodput = other.goodput;

@@ -103,12 +103,14 @@ class Decision {
       if (prefers_quality(a, b)) return true;
       if (prefers_quality(b, a)) return false;
     }
-    // Of amounts that tie, such as those of free GPUs, the less risky configuration.
-    const auto product = [&](std::size_t i) {
-      return std::max(at(i).value, 1e-150) * std::max(other_value(i), 1e-150);
+    // Amounts may be 0, as those of free GPUs are. What differs by rounding only is equal, and the less risky
+    // configuration is then preferred. Whole numbers keep the order transitive, as sorting needs it.
+    const auto grade = [&](std::size_t i) {
+      constexpr double kSame = 1e-9, kLeast = 1e-150;
+      const double product = std::max(at(i).value, kLeast) * std::max(other_value(i), kLeast);
+      return std::round(std::log(product) / kSame);
     };
-    if (std::abs(product(a) - product(b)) > kTie * std::max(product(a), product(b)))
-      return product(a) < product(b);
+    if (grade(a) != grade(b)) return grade(a) < grade(b);
     if (prefers_quality(a, b) || prefers_quality(b, a)) return prefers_quality(a, b);
     return before(at(a), at(b));
   }
