@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/counts/counts.hpp"
 #include "costmodel/inputs/scenario.hpp"
 
 namespace fomoe::costmodel {
@@ -51,7 +52,8 @@ double remote_cycles(const OwnPaces& paces);
 /// Workers meet at the server's links, at links that several paths share, and at the server, at all phases of
 /// their cycles. A transfer of S bytes has, on average, what the others leave:
 ///   t = latency + max over the links of S ÷ (R·(1 − Σ_{v≠w} ρ_v)),  ρ_v = S ÷ (R·c_v)
-/// R is the rate of a link and ρ_v the share of the time for which v alone would occupy it. This is the mean
+/// R is the rate of a link and ρ_v the share of the time for which v alone would occupy it. With fragments, a
+/// worker's own transfer in the other direction is one of the others. This is the mean
 /// time in a queue with processor sharing, whatever the distribution of the gaps (Kleinrock 1976, Queueing
 /// Systems II, section 4.4). The durations of cycles solve these
 /// equations together; no link is ever used more than fully.
@@ -63,5 +65,7 @@ double remote_cycles(const OwnPaces& paces);
 /// Without `bytes` (of an upload and of a download), a worker uploads pseudo-gradients of the whole model and
 /// downloads its parameters.
 OwnPaces own_paces(const Scenario& scenario, std::optional<std::pair<double, double>> bytes = {});
+/// The same, if sites train at their own pace, with what counts_of() returns.
+std::optional<OwnPaces> own_paces_of(const Scenario& scenario, const Counts& counts);
 
 }  // namespace fomoe::costmodel

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "costmodel/compose/make_plan.hpp"
-
 namespace fomoe::costmodel {
 
 namespace {
@@ -37,12 +35,10 @@ OwnPaceSite own_pace_site(const Resolved& resolved, int site) {
   return answer;
 }
 
-void resolve_own_pace(const Scenario& scenario, Resolved& resolved) {
-  resolved.own_pace = own_paces(scenario);
+void set_paced_times(Resolved& resolved) {
   const auto sites = static_cast<int>(resolved.own_pace->sites.size());
   const double others = std::max(1.0, static_cast<double>(sites - 1));
-  PlanSummary& plan = resolved.plan;
-  plan.sent = summarise(scenario, resolved.counts.axes, resolved.counts.fixed).sent;
+  const PlanSummary& plan = resolved.plan;
 
   RoundTimes& round = resolved.times.round;
   std::vector<SiteSeconds>& seconds = resolved.times.sites;

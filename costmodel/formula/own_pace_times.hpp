@@ -4,9 +4,8 @@
 
 namespace fomoe::costmodel {
 
-/// Sets resolved.own_pace, and the times and bytes of the mean round that follow from it. The other times of
-/// the scenario must be resolved.
-void resolve_own_pace(const Scenario& scenario, Resolved& resolved);
+/// Sets the times of the mean round that follow from resolved.own_pace. The other times must be resolved.
+void set_paced_times(Resolved& resolved);
 
 /// Seconds of a round in which a site computes, and in which only its transfers are under way; and the bytes
 /// of the run that it sends and receives.

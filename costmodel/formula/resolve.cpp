@@ -101,6 +101,11 @@ ResolvedValues values_of(const Scenario& scenario, const Resolved& resolved) {
           scenario.power ? sum.joules / kJoulesPerKwh : kUnknown};
 }
 
+void set_plan(const Scenario& scenario, Resolved& resolved) {
+  resolved.own_pace = own_paces_of(scenario, resolved.counts);
+  resolved.plan = summarise(scenario, resolved.counts.axes, resolved.counts.fixed, resolved.own_pace);
+}
+
 }  // namespace
 
 double Resolved::updates_s() const {
@@ -118,12 +123,13 @@ void resolve(const Scenario& scenario, Resolving first, Resolved& resolved) {
       [[fallthrough]];
     case Resolving::plan:
       resolved.counts.axes = axes_of(scenario);
-      resolved.plan = summarise(scenario, resolved.counts.axes, resolved.counts.fixed);
+      set_plan(scenario, resolved);
       [[fallthrough]];
     case Resolving::times:
+      // Sites at their own pace have as many cycles as their times allow.
+      if (first == Resolving::times && resolved.own_pace) set_plan(scenario, resolved);
       resolved.times = times_of(scenario, resolved.counts, resolved.plan, resolved.links);
-      resolved.own_pace.reset();
-      if (at_own_pace(scenario.strategy)) resolve_own_pace(scenario, resolved);
+      if (resolved.own_pace) set_paced_times(resolved);
       [[fallthrough]];
     case Resolving::values:
       resolved.values = values_of(scenario, resolved);
