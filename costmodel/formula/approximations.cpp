@@ -84,6 +84,26 @@ bool regions_wait(const Resolved& resolved) {
                      [](const Stage& stage) { return stage.among == Among::region_then_regions; });
 }
 
+/// Whether some site sends to a server before the server has sent to all others. The formula lets the server
+/// receive meanwhile.
+bool server_still_sends(const Resolved& resolved) {
+  const LinkSets& sets = resolved.links.sets;
+  if (resolved.own_pace || sets.sites == nullptr) return false;
+  const platforms::Platform& platform = *sets.sites;
+  for (const Stage& stage : resolved.plan.stages) {
+    if (stage.between != Between::first_site) continue;
+    double soonest_s = platforms::kUnlimited, longest_s = 0;
+    for (int i = 1; i < platform.size(); ++i) {
+      const double seconds = stage.out_share * stage.pair_bytes / platform.route_bytes_per_s(0, i);
+      longest_s = std::max(longest_s, seconds);
+      soonest_s =
+          std::min(soonest_s, seconds + platform.path(0, i).latency_s + platform.path(i, 0).latency_s);
+    }
+    if (longest_s > soonest_s + resolved.times.round.slowest_compute_s) return true;
+  }
+  return false;
+}
+
 bool represented(const Resolved& resolved) {
   if (resolved.own_pace) return true;
   return represents_sites(resolved.plan, resolved.links.limits.links_differ, unequal(resolved),
@@ -100,7 +120,8 @@ bool approximates(const Resolved& resolved) {
   return resolved.links.limits.leaves_out || resolved.plan.approximate ||
          steps_of_short_last_round(resolved.plan, resolved.counts.axes.local_steps) > 0 ||
          uneven_ports_differ(resolved.plan, resolved.links.sets.all) || drifts(resolved) ||
-         regions_wait(resolved) || waits_for_fragments(resolved) || !represented(resolved);
+         regions_wait(resolved) || waits_for_fragments(resolved) || server_still_sends(resolved) ||
+         !represented(resolved);
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const Resolved& resolved) {
@@ -128,6 +149,10 @@ std::vector<std::string> approximations(const Scenario& scenario, const Resolved
         "the closed form lets sites wait for fragments from the beginning, where none has been sent yet, and "
         "is "
         "too long by at most what they wait in one round; simulate the scenario instead");
+  if (server_still_sends(resolved))
+    notes.emplace_back(
+        "the closed form lets the server receive from fast sites while it still sends to slow ones, which it "
+        "does not, and is too short; simulate the scenario instead");
   if (regions_wait(resolved))
     notes.emplace_back(
         "the closed form lets all regions wait for the slowest one before and after the exchange between "

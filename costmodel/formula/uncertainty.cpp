@@ -129,7 +129,7 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
                   "the mean of the drawn steps of one run ÷ the expected mean; an upper bound"});
 }
 
-void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
+void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s, bool in_answer) {
   const double jitter_s = scenario.network.jitter_s;
   if (jitter_s == 0) return;
   Scenario later = scenario;
@@ -139,8 +139,9 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   const double latencies = (resolve(later).wall_clock_s() - resolve(scenario).wall_clock_s()) / jitter_s;
   if (!(latencies > 0)) return;  // compute hides all latencies
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
+  const double mean_s = answer_s + (in_answer ? 0 : latencies * jitter_s / 2);
   list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,
-                  answer_s - latencies * half_s, answer_s + latencies * half_s, "closed-form",
+                  mean_s - latencies * half_s, mean_s + latencies * half_s, "closed-form",
                   "the mean jitter of all latencies that a run waits for; an upper bound"});
 }
 
@@ -164,12 +165,12 @@ void add_queues(std::vector<Uncertainty>& list, const Scenario& scenario, double
 
 }  // namespace
 
-std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s) {
+std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s, bool simulated) {
   std::vector<Uncertainty> list;
   const AtSite slowest(scenario, static_cast<int>(resolve(scenario).times.slowest));
   add_measured_steps(list, scenario, slowest, answer_s);
   add_varying_steps(list, scenario, slowest, answer_s);
-  add_jitter(list, scenario, answer_s);
+  add_jitter(list, scenario, answer_s, simulated);
   add_queues(list, scenario, answer_s);
   for (Uncertainty& one : list) {  // no run ends before it begins
     one.wall_clock_low_s = std::max(0.0, one.wall_clock_low_s);

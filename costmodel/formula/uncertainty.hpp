@@ -36,12 +36,13 @@ struct Uncertainty {
 /// network_model.jitter: J is the largest latency that jitter adds. A run waits for
 /// N = (W(latencies + J) − W) ÷ J latencies one after another, each with a uniform draw from 0 to J. The mean
 /// of these draws is J ÷ 2 ± 1.96 J ÷ √(12 N), within 0 and J. Steps that wait for the slowest of several
-/// flows vary less, so this interval is an upper bound.
+/// flows vary less, so this interval is an upper bound. An answer that was not simulated is without jitter,
+/// and lies below the interval.
 ///
 /// queues of uplinks: data of a site may wait for up to Site::queue_s behind other data of the site. The high
 /// end is the answer with latencies that are longer by this time. Losses and late acknowledgements are left
 /// out.
-std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s);
+std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s, bool simulated = true);
 
 /// Combines independent uncertainties:
 ///   answer − √Σ (answer − low)², but at least 0; answer + √Σ (high − answer)²

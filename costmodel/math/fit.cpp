@@ -207,6 +207,14 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
                          number(terms[term].off) + ", the value without effect");
     jacobian = search.jacobian();
   }
+  // Intervals end where values do, so that what reads the fit accepts them.
+  for (std::size_t a = 0; a < terms.size(); ++a) {
+    FittedTerm& found = fit.terms[a];
+    if (!found.supported) continue;
+    constexpr double kLeastShare = 1e-3;  // of the value: reciprocals are shown, too
+    found.low95 = std::clamp(found.low95, std::max(terms[a].low, kLeastShare * found.value), found.value);
+    found.high95 = std::clamp(found.high95, found.value, terms[a].high);
+  }
   if (search.active().empty()) fit.degrees_of_freedom = n;
   fit.sum_of_squares = search.errors().squaredNorm();
   fit.relative_s = std::sqrt(fit.sum_of_squares / std::max(1, fit.degrees_of_freedom));

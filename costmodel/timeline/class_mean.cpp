@@ -191,8 +191,10 @@ std::vector<double> round_durations_s(const std::vector<double>& round_end_s) {
   std::vector<double> seconds;
   double before_s = 0;
   for (const double end_s : round_end_s) {
-    seconds.push_back(end_s - before_s);
-    before_s = end_s;
+    // With a quorum, a late site may still be in a round when others have ended the next one.
+    const double last_s = std::max(before_s, end_s);
+    seconds.push_back(last_s - before_s);
+    before_s = last_s;
   }
   return seconds;
 }

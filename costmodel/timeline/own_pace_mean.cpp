@@ -14,8 +14,9 @@ namespace {
 struct Cycles {
   double count = 0, sequences = 0;  // sequences of all of them
   Span window{0, 0};
-  double variation2 = 0;  // squared coefficient of variation of their durations
-  double executed = 0;    // cycles in the whole sample
+  double variation2 = 0;              // squared coefficient of variation of their durations
+  double executed = 0;                // cycles in the whole sample
+  double uploads = 0, downloads = 0;  // transfers in the window, also parts of one
   [[nodiscard]] double seconds() const { return window.second - window.first; }
   [[nodiscard]] double sequences_per_s() const { return seconds() > 0 ? sequences / seconds() : 0; }
 };
@@ -53,29 +54,48 @@ Planned planned(const Plan& plan, const Timeline& timeline) {
   return found;
 }
 
-/// When the cycles of a worker end: when the next one can begin, since its steps are done and the fragment
-/// that it will send is back.
-std::vector<double> cycle_ends_s(const Planned& plan, const Timeline& timeline, NodeId worker) {
-  std::vector<double> steps, downloads;
+struct Ends {
+  /// When the cycles of a worker end: when the next one can begin, since its steps are done and the fragment
+  /// that it will send is back.
+  std::vector<double> cycles;
+  std::vector<Span> uploads, downloads;
+};
+
+Ends ends_s(const Planned& plan, const Timeline& timeline, NodeId worker) {
+  Ends found;
+  std::vector<double>& steps = found.cycles;
+  std::vector<double> downloads;
   for (const Interval& interval : timeline.intervals) {
     if (interval.node != worker) continue;
-    if (interval.activity == Activity::compute)
-      steps.push_back(interval.end_s);
-    else if (interval.activity == Activity::transfer &&
-             plan.downloads[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)])
-      downloads.push_back(interval.end_s);
+    if (interval.activity == Activity::compute) steps.push_back(interval.end_s);
+    if (interval.activity != Activity::transfer) continue;
+    const bool download =
+        plan.downloads[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)] != 0;
+    (download ? found.downloads : found.uploads).emplace_back(interval.start_s, interval.end_s);
+    if (download) downloads.push_back(interval.end_s);
   }
   std::sort(steps.begin(), steps.end());
   std::sort(downloads.begin(), downloads.end());
   steps.resize(std::min(steps.size(), downloads.size() + plan.fragments - 1));
   for (std::size_t i = plan.fragments - 1; i < steps.size(); ++i)
     steps[i] = std::max(steps[i], downloads[i + 1 - plan.fragments]);
-  return steps;
+  return found;
+}
+
+/// How many of the transfers are within the window, also parts of one.
+double within(const std::vector<Span>& transfers, const Span& window) {
+  double sum = 0;
+  for (const auto& [start_s, end_s] : transfers) {
+    const double inside_s = std::min(end_s, window.second) - std::max(start_s, window.first);
+    if (inside_s > 0) sum += inside_s / (end_s - start_s);
+  }
+  return sum;
 }
 
 Cycles cycles_of(const Planned& plan, const Timeline& timeline, NodeId worker, double sequences,
                  bool all_executed) {
-  const std::vector<double> ends = cycle_ends_s(plan, timeline, worker);
+  const Ends found = ends_s(plan, timeline, worker);
+  const std::vector<double>& ends = found.cycles;
   Cycles cycles;
   cycles.executed = static_cast<double>(ends.size());
   if (ends.empty()) return cycles;
@@ -83,6 +103,8 @@ Cycles cycles_of(const Planned& plan, const Timeline& timeline, NodeId worker, d
   if (ends.size() - first < 2) first = 0;
   cycles.count = static_cast<double>(ends.size() - first);
   cycles.window = {first == 0 ? 0 : ends[first - 1], ends.back()};
+  cycles.uploads = within(found.uploads, cycles.window);
+  cycles.downloads = within(found.downloads, cycles.window);
   cycles.sequences = cycles.count * plan.steps_of_cycle[static_cast<std::size_t>(worker)] * sequences;
   const double mean_s = cycles.seconds() / cycles.count;
   double squares = 0;
@@ -155,8 +177,10 @@ ClassMean own_pace_mean(const Plan& plan, std::size_t sites, const RoundClass& r
     const Cycles& own =
         cycles[static_cast<std::size_t>(std::max(from, to))];  // one of both is the server's site
     if (own.executed == 0 || own.seconds() <= 0) continue;
-    const double cycles_of_round = round_s * own.count / own.seconds();
-    means.sent.add(pair.first, pair.second, bytes / own.executed * cycles_of_round);
+    // At the beginning, a worker trains all fragments before the first one is back, and at the end fragments
+    // are still under way: transfers are not as many as cycles.
+    const double transfers = from > to ? own.uploads : own.downloads;
+    means.sent.add(pair.first, pair.second, bytes / own.executed * round_s * transfers / own.seconds());
   }
   return means;
 }

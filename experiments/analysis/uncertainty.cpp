@@ -97,7 +97,7 @@ CalibrationFile read_calibration(const po::variables_map& values) {
 
 ShownUncertainty find_uncertainty(const po::variables_map& values, const costmodel::Scenario& scenario,
                                   const CalibrationFile& calibration, const Engine& engine, double answer_s) {
-  ShownUncertainty shown{answer_s, costmodel::known_spread(scenario, answer_s)};
+  ShownUncertainty shown{answer_s, costmodel::known_spread(scenario, answer_s, engine.simulated)};
   for (std::size_t i = 0; i < calibration.terms.size(); ++i) {
     const CalibratedTerm& term = calibration.terms[i];
     const auto wall_clock_s = [&](double value) {

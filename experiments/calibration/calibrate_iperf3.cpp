@@ -47,7 +47,8 @@ std::vector<Observed> read_reports(const std::vector<std::string>& paths, double
                                    one.transfer.bytes_per_s * scenario::kBitsPerByte / 1e6),
                        "--link-rate 1Gbps");
     if (!round_trip_s && !one.transfer.round_trip_s)
-      throw InputError("--round-trip", fmt::format("no round trip, and {} has no mean_rtt", path), "a time",
+      throw InputError("--round-trip",
+                       fmt::format("no round trip, and {} has neither min_rtt nor mean_rtt", path), "a time",
                        "--round-trip 50ms");
     one.round_trip_s = round_trip_s ? *round_trip_s : *one.transfer.round_trip_s;
     all.push_back(std::move(one));
@@ -132,28 +133,35 @@ Start best_start(std::vector<Observed> all, double link_bytes_per_s) {
   return best;
 }
 
-/// The term with an interval of values that it can have, so that what reads the fit accepts them.
-costmodel::FittedTerm within_limits(costmodel::FittedTerm term, const FitTerm& limits) {
-  constexpr double kLeastShare = 1e-3;  // of the value
-  term.low95 = std::clamp(term.low95, std::max(limits.low, kLeastShare * term.value), term.value);
-  term.high95 = std::clamp(term.high95, term.value, limits.high);
-  return term;
+/// Whether links and windows predict all transfers in the same proportions: all have about as many
+/// connections per round trip, and none comes near the link's rate, which no window would do by chance.
+bool cannot_tell(const std::vector<Observed>& all, double link_bytes_per_s) {
+  constexpr double kAlike = 1.05, kFull = 0.8;
+  double least = platforms::kUnlimited, most = 0, fastest = 0;
+  for (const Observed& one : all) {
+    least = std::min(least, one.transfer.streams / one.round_trip_s);
+    most = std::max(most, one.transfer.streams / one.round_trip_s);
+    fastest = std::max(fastest, one.transfer.bytes_per_s);
+  }
+  return most < kAlike * least && fastest < kFull * link_bytes_per_s;
 }
 
-/// Refuses a fit that does not describe the measurements.
-void refuse_bad_fit(const Calibration& found) {
-  constexpr double kMostError = 0.5;
-  const auto& errors = found.fit.errors;
-  const auto worst = std::max_element(errors.begin(), errors.end(),
-                                      [](double a, double b) { return std::abs(a) < std::abs(b); });
-  if (worst == errors.end() || std::abs(*worst) <= kMostError) return;
-  throw std::runtime_error(fmt::format(
-      "the data do not support a fit: no share of the link's rate and no window describe these transfers; "
-      "the best "
-      "fit is off by {:+.0f} % for {}. Were all of them over one link, without other traffic, with the round "
-      "trip "
-      "given?",
-      100 * *worst, found.data.observations[static_cast<std::size_t>(worst - errors.begin())].name));
+/// Whether a fit of the window alone does not describe the transfers, and one with the link's share does. A
+/// single transfer that is slower than the windows of the others by what transfers vary does not show what
+/// the link carries.
+bool link_shows(const std::vector<Observed>& all, double link_bytes_per_s, const Start& start,
+                const Fit& with_link, const Fit& window_alone) {
+  constexpr double kVaries = 0.1;
+  if (!costmodel::better_than_chance(with_link, window_alone)) return false;
+  int by_link = 0;
+  double slowest = 1;  // rate ÷ what the windows would allow
+  for (const Observed& one : all) {
+    const double by_windows = predicted_rate(one, platforms::kUnlimited, 1, start.window_reciprocal);
+    if (by_windows < start.efficiency * link_bytes_per_s) continue;
+    ++by_link;
+    slowest = std::min(slowest, one.transfer.bytes_per_s / by_windows);
+  }
+  return by_link > 1 || slowest < 1 - kVaries;
 }
 
 }  // namespace
@@ -167,8 +175,10 @@ std::string other_iperf3_output(const std::string& text) {
   if (first == std::string::npos) return "";
   if (text.find("{\"event\":") != std::string::npos || text.find("\"event\": \"start\"") != std::string::npos)
     return "the events of iperf3 --json-stream";
-  if (text.compare(first, 4, "[ ID") == 0 || text.find("Mbits/sec") != std::string::npos ||
-      text.find("Gbits/sec") != std::string::npos || text.find("Bitrate") != std::string::npos)
+  // A report may hold the server's text (--get-server-output).
+  if (text[first] != '{' &&
+      (text.compare(first, 4, "[ ID") == 0 || text.find("Mbits/sec") != std::string::npos ||
+       text.find("Gbits/sec") != std::string::npos || text.find("Bitrate") != std::string::npos))
     return "iperf3's text for people";
   if (text.find("busbw") != std::string::npos) return "a table of nccl-tests";
   if (text.find("rtt min/avg/max") != std::string::npos || text.compare(first, 4, "PING") == 0)
@@ -199,6 +209,11 @@ bool is_iperf3_report(const std::string& path) {
 Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_bytes_per_s,
                              std::optional<double> round_trip_s) {
   const std::vector<Observed> all = read_reports(paths, link_bytes_per_s, round_trip_s);
+  if (cannot_tell(all, link_bytes_per_s))
+    throw std::runtime_error(
+        "the data do not support a fit: all transfers have as many connections for each round trip, so that "
+        "their windows or the link may have limited them; also measure other numbers of connections, for "
+        "example with iperf3 -P 16");
   const Start start = best_start(all, link_bytes_per_s);
   const FitTerm efficiency = {"bandwidth_efficiency", 1, start.efficiency, 0.02, 0.01, 1};
   const double scale = 0.05 * (start.window_reciprocal > 0 ? start.window_reciprocal : 1e-7);
@@ -218,32 +233,39 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
       observation.scenario.network.receive_buffer_bytes = std::ceil(2 / term.value);
     }
   };
-  if (start.window_reciprocal > 0 && start.efficiency == 1 && all.size() > 1) {
-    found.fit = fit(all, link_bytes_per_s, {window});
-    if (found.fit.refused.empty() && found.fit.terms[0].supported) {
+  const std::string advice = fmt::format(
+      "no share of the link's rate and no window describe these transfers{}. Were all of them over "
+      "one link, without other traffic, with the round trip given?",
+      all.size() < 4 ? ", and so few cannot show both: measure more numbers of connections" : "");
+  const Fit with_window = fit(all, link_bytes_per_s, {efficiency, window});
+  if (start.window_reciprocal > 0 && all.size() > 1) {
+    const Fit alone = fit(all, link_bytes_per_s, {window});
+    found.fit = fit(all, link_bytes_per_s, {efficiency});
+    const bool best = found.fit.refused.empty() ? alone.sum_of_squares <= found.fit.sum_of_squares : true;
+    if (alone.refused.empty() && alone.terms[0].supported && best &&
+        !link_shows(all, link_bytes_per_s, start, with_window, alone)) {
+      found.fit = alone;
       found.terms = {{"bandwidth_efficiency", false, 1, 0, 0,
-                      "windows limited every transfer, so no transfer filled the link", false},
-                     within_limits(found.fit.terms[0], window)};
+                      "windows describe every transfer, so that none shows what the link carries", false},
+                     alone.terms[0]};
       let_buffers_allow(found.terms.back());
-      refuse_bad_fit(found);
+      refuse_bad_fit(found, advice);
       return found;
     }
   }
   found.fit = fit(all, link_bytes_per_s, {efficiency});
   if (!found.fit.refused.empty())
     throw std::runtime_error("the data do not support a fit: " + found.fit.refused);
-  const Fit with_window = fit(all, link_bytes_per_s, {efficiency, window});
   std::string why_not = with_window.refused;
   if (why_not.empty() && !with_window.terms[1].supported) why_not = with_window.terms[1].why_not;
   if (why_not.empty() && !costmodel::better_than_chance(with_window, found.fit))
     why_not = "more streams did not raise the rate significantly, so the window limited no stream";
   if (start.window_reciprocal <= 0) why_not = "no transfer was slower than its link because of windows";
   if (why_not.empty()) found.fit = with_window;
-  for (const costmodel::FittedTerm& term : found.fit.terms)
-    found.terms.push_back(within_limits(term, term.name == "tcp_window" ? window : efficiency));
+  found.terms = found.fit.terms;
   if (why_not.empty()) let_buffers_allow(found.terms.back());
   if (!why_not.empty()) found.terms.push_back({"tcp_window", false, 0, 0, 0, why_not, false});
-  refuse_bad_fit(found);
+  refuse_bad_fit(found, advice);
   return found;
 }
 

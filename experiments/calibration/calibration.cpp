@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "experiments/cli/options.hpp"
 #include "experiments/results/json_values.hpp"
@@ -86,6 +87,17 @@ std::string given_terms(const Calibration& calibration) {
 }
 
 }  // namespace
+
+void refuse_bad_fit(const Calibration& calibration, const std::string& advice) {
+  constexpr double kMostError = 0.5;
+  const auto& errors = calibration.fit.errors;
+  const auto worst = std::max_element(errors.begin(), errors.end(),
+                                      [](double a, double b) { return std::abs(a) < std::abs(b); });
+  if (worst == errors.end() || std::abs(*worst) <= kMostError) return;
+  throw std::runtime_error(fmt::format(
+      "the data do not support a fit: the best one is off by {:+.0f} % for {}; {}", 100 * *worst,
+      calibration.data.observations[static_cast<std::size_t>(worst - errors.begin())].name, advice));
+}
 
 bool fitted_as_reciprocal(const std::string& term) { return term == "payload_rate" || term == "tcp_window"; }
 

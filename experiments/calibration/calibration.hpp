@@ -30,6 +30,10 @@ struct Calibration {
 /// times are linear.
 bool fitted_as_reciprocal(const std::string& term);
 
+/// Throws std::runtime_error with this advice if the fit does not describe the measurements: its largest
+/// error is above 50 %.
+void refuse_bad_fit(const Calibration& calibration, const std::string& advice);
+
 /// The fitted [network_model] as TOML, to paste into a scenario or to pass to `fomoe validate
 /// --network-model`. Throws UsageError if the observations differ in terms that were not fitted, because the
 /// fit is then not valid for one network model.

@@ -180,6 +180,7 @@ Calibration calibrate(Data data, const std::vector<std::string>& names) {
   if (!answer.fit.refused.empty())
     throw std::runtime_error("the data do not support a fit: " + answer.fit.refused);
   answer.terms = answer.fit.terms;
+  refuse_bad_fit(answer, "do the measurements belong to these links, latencies and bytes?");
   return answer;
 }
 
@@ -205,7 +206,7 @@ void run_calibrate(const Arguments& arguments) {
       "link-rate", po::value<std::string>()->value_name("RATE"),
       "rate of the link as in the platform file, for iperf3 reports")(
       "round-trip", po::value<std::string>()->value_name("TIME"),
-      "round-trip time of the link, for iperf3 reports (default: TCP's mean in each report)")(
+      "round-trip time of the link, for iperf3 reports (default: TCP's shortest in each report)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
       "-: JSON on stdout; a .json file, or a .toml file with the [network_model] (default: a table and the "
       "[network_model] on stdout)");

@@ -236,7 +236,8 @@ void run_compare(const Arguments& arguments) {
       report["accuracy"] = accuracy_json(scenarios[i]);
       report["interval"] =
           interval_json(interval_of(cases[i].report, scenarios[i],
-                                    costmodel::known_spread(scenarios[i], cases[i].report.wall_clock_s)));
+                                    costmodel::known_spread(scenarios[i], cases[i].report.wall_clock_s,
+                                                            cases[i].report.executor == "simulated")));
       report["scenario"] = scenario::to_json(scenarios[i]);
       const std::string& problem = cases[i].report.memory_problem;
       const bool known = costmodel::fullest_gpu(costmodel::counts_of(scenarios[i])).available > 0;

@@ -103,8 +103,9 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario,
   return list;
 }
 
-/// `scenario` is that of the site (AtSite).
-Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accounting) {
+/// `scenario` is that of the site (AtSite); what is sent is a mean over `all_sites`.
+Cost cost_of(const costmodel::Scenario& scenario, const costmodel::Scenario& all_sites, int site,
+             bool paper_accounting) {
   Cost cost;
   cost.paper_accounting = paper_accounting;
   cost.parameters = costmodel::count_parameters(scenario.model);
@@ -131,7 +132,7 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(model, load);
   const costmodel::ComputeTimes times = costmodel::site_compute_times(scenario, site);
   cost.intra_site = times.intra_site;
-  const costmodel::PlanSummary summary = costmodel::summarise(scenario);
+  const costmodel::PlanSummary summary = costmodel::summarise(all_sites);
   cost.sent = summary.sent;
   cost.rounds = static_cast<std::int64_t>(summary.rounds);
   cost.provenance = provenance_of(scenario, counts.at(site), paper_accounting);
@@ -314,7 +315,7 @@ void run_cost(const Arguments& arguments) {
   const int site = static_cast<int>(costmodel::counts_of(of_all_sites).fullest);
   const costmodel::AtSite at(of_all_sites, site);
   const costmodel::Scenario& scenario = at;
-  Cost cost = cost_of(scenario, site, paper);
+  Cost cost = cost_of(scenario, of_all_sites, site, paper);
   if (!of_all_sites.site_compute.empty())
     cost.site = scenario.platform.sites[static_cast<std::size_t>(site)].name;
   output.write(output.for_people() ? to_human_text(cost, scenario)

@@ -47,7 +47,8 @@ class Precomputed {
   // The settings with another method. As in formula.cpp, one site holds each expert if nothing says how many do.
   with(method, chosen) {
     const all = this.all(chosen), overlap = this.start.controls.find((control) => control.key === "strategy.expert_overlap");
-    const given = "strategy.expert_overlap" in chosen || !overlap || String(overlap.value) !== String(overlap.choices.at(-1));
+    const given = "strategy.expert_overlap" in chosen || this.start.options.includes("strategy.expert_overlap=") || !overlap ||
+      String(overlap.value) !== String(overlap.choices.at(-1));
     return method === all["strategy.method"] || given ? all : {...all, "strategy.expert_overlap": overlap.choices[0]};
   }
 

@@ -45,10 +45,7 @@ class Controls {
   }
 
   /// platform.rate_factor, which the rates of the platform contain.
-  [[nodiscard]] double factor() const {
-    const toml::table* table = document_.root().get_as<toml::table>("platform");
-    return table == nullptr ? 1.0 : (*table)["rate_factor"].value_or(1.0);
-  }
+  [[nodiscard]] double factor() const { return own("platform.rate_factor").value_or(1.0); }
 
  private:
   [[nodiscard]] bool given(const std::string& table, const std::string& name) const {
@@ -59,7 +56,7 @@ class Controls {
   /// The value of a number that the file, or an override, gives for this key, in SI units.
   [[nodiscard]] std::optional<double> own(const std::string& dotted) const {
     const toml::node_view<const toml::node> node = document_.root().at_path(dotted);
-    if (const auto* number = node.as_floating_point()) return number->get();
+    if (node.is_number()) return node.value<double>();
     const auto text = node.value<std::string>();
     return text ? scenario::read_single_key(dotted + '=' + *text).number : std::nullopt;
   }

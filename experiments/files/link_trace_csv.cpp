@@ -93,7 +93,8 @@ void read_link_trace_csv(const std::string& path, platforms::Platform& platform)
       std::vector<std::string> names;
       for (const auto& [name, change] : links) names.push_back(name);
       fail(place, "link", '"' + file.cell(1) + '"',
-           "the name that reports give to a link of the platform, or a pattern that matches such names",
+           "the name that reports give to a link of the platform whose rate flows share, or a pattern that "
+           "matches such names",
            "uplink of site-0, or uplink of *", nearest(file.cell(1), names));
     }
     if (file.cell(2).empty() && file.cell(3).empty())

@@ -42,18 +42,19 @@ Number at_most(double most, const json& value) {
   return static_cast<Number>(number);
 }
 
-std::optional<double> mean_round_trip_s(const json& streams) {
-  double sum_us = 0;
-  int count = 0;
+/// The shortest round trip that TCP saw; the mean contains the queue that the transfer itself fills.
+std::optional<double> least_round_trip_s(const json& streams) {
+  double least_us = 0;
   for (const json& stream : streams) {
     if (!stream.contains("sender")) continue;
-    const double mean_us = stream["sender"].value("mean_rtt", 0.0);  // 0 if the kernel does not report it
-    if (mean_us <= 0) continue;
-    sum_us += mean_us;
-    ++count;
+    const json& sender = stream["sender"];
+    // 0 if the kernel does not report it; some versions report only the mean.
+    const double shortest_us = sender.value("min_rtt", 0.0);
+    const double round_trip_us = shortest_us > 0 ? shortest_us : sender.value("mean_rtt", 0.0);
+    if (round_trip_us > 0 && (least_us == 0 || round_trip_us < least_us)) least_us = round_trip_us;
   }
-  if (count == 0) return std::nullopt;
-  return sum_us / count / 1e6;
+  if (least_us == 0) return std::nullopt;
+  return least_us / 1e6;
 }
 
 }  // namespace
@@ -67,6 +68,11 @@ Iperf3Transfer read_iperf3(const std::string& text) {
   }
   try {
     refuse_other_tests(report.at("start"));
+    if (report.at("end").contains("sum_sent_bidir_reverse"))  // older versions do not name the kind of test
+      throw Iperf3Error(
+          "the report is of a test with --bidir; expected a transfer from the client to the server, as "
+          "iperf3 "
+          "-c HOST -J sends");
     const json& received = report.at("end").at("sum_received");
     Iperf3Transfer transfer;
     transfer.bytes_per_s = received.at("bits_per_second").get<double>() / 8;
@@ -74,7 +80,7 @@ Iperf3Transfer read_iperf3(const std::string& text) {
     transfer.streams = at_most<int>(1e6, report.at("start").at("test_start").at("num_streams"));
     transfer.retransmits =
         at_most<std::int64_t>(1e15, report.at("end").at("sum_sent").value("retransmits", json(0)));
-    transfer.round_trip_s = mean_round_trip_s(report.at("end").at("streams"));
+    transfer.round_trip_s = least_round_trip_s(report.at("end").at("streams"));
     transfer.version = version_of(report.at("start").at("version"));
     if (!(transfer.bytes_per_s > 0)) throw Iperf3Error("no data arrived");
     return transfer;

@@ -18,7 +18,7 @@ struct Iperf3Transfer {
   double seconds = 0;      // duration measured by the receiver
   int streams = 1;
   std::int64_t retransmits = 0;        // segments; 0 if the kernel does not report them
-  std::optional<double> round_trip_s;  // TCP's own mean round trip under this load, over all streams
+  std::optional<double> round_trip_s;  // the shortest that TCP saw, over all streams
   std::string version;                 // "3.12"
 };
 

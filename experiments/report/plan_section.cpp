@@ -145,7 +145,7 @@ std::string plan_section(const Plan& plan) {
   std::vector<std::string> commands;
   for (const Candidate& row : plan.chosen) {
     rows.push_back(cells(plan, std::to_string(rows.size() + 1), row));
-    commands.push_back(row.command);
+    if (!row.command.empty()) commands.push_back(row.command);
   }
   rows.push_back(cells(plan, "baseline", plan.as_it_is));
   std::vector<Column> columns = {{"row"},

@@ -94,7 +94,8 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
     if (toml::table* table = root[key.table].as_table()) naming.emplace_back(key, table);
   }
   if (toml::array* sites = root["site"].as_array()) {
-    for (toml::node& site : *sites) naming.emplace_back(FileKey{"site", "profile"}, site.as_table());
+    for (toml::node& site : *sites)
+      if (toml::table* table = site.as_table()) naming.emplace_back(FileKey{"site", "profile"}, table);
   }
   for (const auto& [key, table] : naming) {
     const auto named = (*table)[key.name].value<std::string>();

@@ -46,9 +46,10 @@ run    does the same, and then runs CMD at each site with RANK, WORLD_SIZE,
        emulated; with --report also FOMOE_REPORT, a file for a RunReport
 
 Every packet between two sites passes a relay. The relay limits uplinks, downlinks,
-paths and backbones to the platform's rates, which include IP and TCP headers, and
-delays packets by the platform's latencies. [network_model] is not applied: the rates
-are those of raw links. fomoe-wan needs user namespaces or root, and /dev/net/tun. It
+paths and backbones to the platform's rates, and delays packets by the platform's
+latencies. Rates include IP and TCP headers; those of a platform with
+rates = "payload" become higher by their headers. [network_model] and
+connection_bandwidth are not applied. fomoe-wan needs user namespaces or root, and /dev/net/tun. It
 never changes the host's interfaces, and removes everything that it creates when it
 ends. The sites can reach each other and nothing else.
 
@@ -195,6 +196,20 @@ wan::Buffers read_buffers(const std::string& text) {
 
 constexpr int kLargestMtu = 65000;
 
+void warn_of_connections(const fomoe::platforms::Platform& platform) {
+  for (int from = 0; from < platform.size(); ++from)
+    for (int to = 0; to < platform.size(); ++to)
+      if (from != to &&
+          platform.path(from, to).connection_bytes_per_s < platform.route_bytes_per_s(from, to)) {
+        fmt::print(stderr,
+                   "fomoe-wan: connection_bandwidth is not emulated, because it limits each connection by "
+                   "itself; a connection from {} to {} may reach the rate of its links\n",
+                   platform.sites[static_cast<std::size_t>(from)].name,
+                   platform.sites[static_cast<std::size_t>(to)].name);
+        return;
+      }
+}
+
 wan::Layout read_layout(const po::variables_map& values) {
   wan::LayoutOptions options;
   fomoe::scenario::ReadOptions read;
@@ -215,6 +230,7 @@ wan::Layout read_layout(const po::variables_map& values) {
                      fmt::format("at most {}, which an emulated interface can have", kLargestMtu),
                      "--mtu 9000");
   read_queue(values["queue"].as<std::string>(), options);
+  warn_of_connections(scenario.platform);
   return wan::lay_out(scenario.platform, options);
 }
 

@@ -13,10 +13,9 @@
 namespace fomoe::sim {
 
 namespace {
-bool latencies_differ_or_change(const platforms::Platform& platform) {
-  for (const platforms::LinkChange& change : platform.changes)
-    if (change.latency_s) return true;
-  return platforms::latencies_differ(platform);
+/// Whether it makes a difference that data take their links when they are sent, and not when they arrive.
+bool departures_matter_in(const platforms::Platform& platform) {
+  return !platform.changes.empty() || platforms::latencies_differ(platform);
 }
 
 }  // namespace
@@ -26,7 +25,7 @@ Fluid::Fluid(const std::vector<costmodel::Node>& nodes, platforms::Platform plat
     : nodes_(nodes),
       described_(std::move(platform)),
       platform_(described_),
-      unequal_latencies_(latencies_differ_or_change(platform_)),
+      departures_matter_(departures_matter_in(platform_)),
       simgrid_(std::make_unique<Simgrid>()) {
   make_links(caps);
   s4u::Comm::on_completion_cb([this](const auto& activity) {
@@ -53,7 +52,7 @@ void Fluid::make_links(const std::map<Pair, double>& caps) {
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
     sg.up.push_back(sg.link("up-" + std::to_string(i), site.uplink_bytes_per_s));
     sg.down.push_back(sg.link("down-" + std::to_string(i), site.downlink_bytes_per_s));
-    if (unequal_latencies_ && !sg.changing)
+    if (departures_matter_ && !sg.changing)
       sg.down_alone.push_back(sg.fat_link("down-alone-" + std::to_string(i), site.downlink_bytes_per_s));
     sg.fabric.push_back(sg.fat_link("fabric-" + std::to_string(i), site.fabric_bytes_per_s));
   }
@@ -86,7 +85,7 @@ void Fluid::make_links(const std::map<Pair, double>& caps) {
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     const std::string number = std::to_string(n);
     sg.hosts.push_back(make_host(*sg.zone, "node-" + number, 1.0)->seal());
-    if (!unequal_latencies_) continue;
+    if (!departures_matter_) continue;
     sg.way_out.push_back(make_host(*sg.zone, "way-out-" + number, 1.0)->seal());
     sg.way_in.push_back(make_host(*sg.zone, "way-in-" + number, 1.0)->seal());
   }

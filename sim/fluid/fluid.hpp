@@ -79,8 +79,8 @@ class Fluid {
   [[nodiscard]] const platforms::Platform& platform() const { return platform_; }
   /// The platform without what its changes have done.
   [[nodiscard]] const platforms::Platform& described() const { return described_; }
-  /// Whether latencies differ between pairs, or change.
-  [[nodiscard]] bool unequal_latencies() const { return unequal_latencies_; }
+  /// Whether it matters that data take their links when they are sent: latencies differ, or links change.
+  [[nodiscard]] bool departures_matter() const { return departures_matter_; }
   [[nodiscard]] bool leaves_site(costmodel::NodeId from, costmodel::NodeId to) const {
     const auto [a, b] = sites({from, to});
     return a != b;
@@ -107,7 +107,7 @@ class Fluid {
   const std::vector<costmodel::Node>& nodes_;
   const platforms::Platform described_;  // the state before any change
   platforms::Platform platform_;         // the current state, after the changes so far
-  const bool unequal_latencies_;
+  const bool departures_matter_;
   double start_s_ = 0;                   // SimGrid's clock at the last restart; that clock cannot be set back
   double changes_at_start_s_ = 0;        // the clock of the changes at the last restart
   std::optional<double> released_at_s_;  // time at which the clock of the changes began to run

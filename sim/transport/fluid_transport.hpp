@@ -41,9 +41,10 @@ class FluidTransport : public Transport {
   friend class FluidMessage;
   using Pair = Fluid::Pair;
   /// Whether a message of the pair takes its uplink when it is sent, and its downlink when it arrives. If all
-  /// latencies are equal, this makes no difference: the message may then take both when it arrives.
+  /// latencies are equal and no link changes, this makes no difference: the message may then take both when
+  /// it arrives.
   [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
-    return fluid_.unequal_latencies() && fluid_.leaves_site(from, to) && fluid_.latency_s(from, to) > 0;
+    return fluid_.departures_matter() && fluid_.leaves_site(from, to) && fluid_.latency_s(from, to) > 0;
   }
   /// The greatest rate of the pair's connection, by TCP's window and loss; infinite if nothing limits it.
   [[nodiscard]] double cap_bytes_per_s(const platforms::Platform& platform, Pair pair) const;

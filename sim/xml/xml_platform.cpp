@@ -230,6 +230,7 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
     platform.sites.push_back({host, platforms::kUnlimited, platforms::kUnlimited});
   platform.paths = platforms::Paths(n, {});
   std::vector<std::vector<Pair>> users(links.size());
+  std::vector<bool> twice(links.size(), false);  // whether some route crosses the link more than once
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
       if (from == to) continue;
@@ -237,7 +238,10 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
       platform.paths.set(from, to, {route.latency_s});
       for (const int link : route.links) {
         auto& pairs = users[static_cast<std::size_t>(link)];
-        if (pairs.empty() || pairs.back() != Pair(from, to)) pairs.emplace_back(from, to);
+        if (pairs.empty() || pairs.back() != Pair(from, to))
+          pairs.emplace_back(from, to);
+        else
+          twice[static_cast<std::size_t>(link)] = true;
       }
     }
   }
@@ -245,7 +249,7 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
   std::vector<int> shared(links.size(), -1);  // index among the platform's shared links
   for (std::size_t link = 0; link < links.size(); ++link) {
     if (users[link].empty()) continue;
-    const Place place = links[link].shared ? place_of(users[link], n) : Place{};
+    const Place place = links[link].shared && !twice[link] ? place_of(users[link], n) : Place{};
     const auto limit = [&](double& rate) { rate = std::min(rate, links[link].bytes_per_s); };
     if (place.one_path) {
       platform.change_path(users[link].front().first, users[link].front().second,

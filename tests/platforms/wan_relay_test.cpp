@@ -222,3 +222,11 @@ TEST_CASE("frame: a shortened run has the right lengths and checksums, and not t
   }
   CHECK(std::to_integer<int>(bytes[1]) == 0);  // one segment is no run
 }
+
+TEST_CASE("layout: rates of payload become rates of packets with their headers") {
+  Platform p = uniform(2, 1448e3, 2896e3, 0);
+  p.payload_rates = true;
+  const Layout layout = lay_out(p, {});
+  CHECK(layout.links[0].bytes_per_s == doctest::Approx(1500e3));
+  CHECK(layout.links[1].bytes_per_s == doctest::Approx(3000e3));
+}

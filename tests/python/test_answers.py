@@ -250,6 +250,18 @@ def test_the_plan_of_a_dict_names_no_file_that_is_gone(tmp_path, monkeypatch):
     plan = fomoe.plan({"model": {"preset": "small"}, "workload": {"tokens": 1e8, "global_batch_sequences": 256}, "strategy": {"method": "diloco", "local_steps": 16},
                        "compute": {"step_time": "420ms"}, "platform": {"sites": 2, "bandwidth": "1Gbps", "latency": "25ms"}}, vary=vary, top=2)
     assert ".scenario-" not in json.dumps(plan)
+    (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
+    subprocess.run([PROGRAM, "report", "plan.json", "--output", "plan.html"], check=True, cwd=tmp_path)
+
+
+def test_rows_of_impossible_combinations_have_no_results():
+    table = fomoe.sweep(SCENARIO, {"strategy.expert_overlap": [3, 1]}, engine="closed-form")
+    assert "wall_clock_s" in table.columns
+    impossible, possible = table.column("wall_clock_s")
+    assert impossible is None and possible > 0
+    matplotlib = pytest.importorskip("matplotlib", reason="the library matplotlib is not installed")
+    matplotlib.use("agg")
+    assert len(table.plot().lines[0].get_xdata()) == 1
 
 
 @pytest.mark.parametrize("text", ["😀", "𠮷", "é", "a\x7fb"])

@@ -220,13 +220,13 @@ class Table(list):
 
     @property
     def columns(self) -> list[str]:
-        """The names of all columns."""
-        return list(self[0]) if self else []
+        """The names of all columns. Rows of impossible combinations have only those of the axes, and `problem`."""
+        return list(dict.fromkeys(name for row in self for name in row))
 
     def column(self, name: str) -> list[Any]:
-        """The values of one column; the unit may be left out, as in "platform.bandwidth"."""
+        """The values of one column, None where a row has none; the unit may be left out, as in "platform.bandwidth"."""
         name = self.full_name(name)
-        return [row[name] for row in self]
+        return [row.get(name) for row in self]
 
     def full_name(self, name: str) -> str:
         """The column's name with its unit: "platform.bandwidth" gives "platform.bandwidth_bytes_per_s"."""

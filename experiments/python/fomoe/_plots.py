@@ -76,7 +76,7 @@ def sweep(table: Any, x: str | None, y: str, by: str | None, ax: Any) -> Any:
                          "plot() without by")
     lines: dict[Any, list[tuple[Any, Any]]] = {}
     for row in table:
-        if row[y] is not None:  # an impossible combination has no results
+        if row.get(y) is not None:  # an impossible combination has no results
             lines.setdefault(tuple(row[name] for name in groups), []).append((row[x], row[y]))
     for values, points in lines.items():
         ax.plot(*zip(*points), "o-", markersize=3, label=", ".join(f"{name} = {value}" for name, value in zip(groups, values)) or None)

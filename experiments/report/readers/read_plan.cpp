@@ -19,7 +19,7 @@ Candidate read_candidate(const std::string& path, const JsonObject& json) {
   row.collective = json.text("collective");
   row.payload_dtype = json.text("payload_dtype");
   row.sites = texts(json, "sites");
-  row.command = json.text("command");
+  if (json.has("command")) row.command = json.text("command");  // Python's plans of dicts have none
   row.problem = json.text("problem");
   const JsonObject simulated = inner(path, json, "simulated");
   row.wall_clock_s = known_amount(simulated, "wall_clock_s");

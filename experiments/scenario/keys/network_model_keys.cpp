@@ -52,7 +52,7 @@ constexpr Key kNetworkModelKeys[] = {
     {"receive_buffer", Kind::size, "",
      "6MiB with host = \"linux\", else receive buffers do not limit any flow",
      "largest receive buffer of a connection's socket, the third number of net.ipv4.tcp_rmem; its window is "
-     "half of it; only with initial_window",
+     "half of it, which limits each connection to 1/2 x receive_buffer / round trip",
      "\"6MiB\"", member<&NetworkModel::receive_buffer_bytes>, links, "receive_buffer_bytes"},
     {"uplink_queue", Kind::choice, "\"host\"", "",
      "where data wait for the uplink; host: in the site's own hosts, which never drop them; router: in a "

@@ -16,8 +16,8 @@ std::optional<int> site_of(const TableReader& table, const char* key, const plat
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<int>(found - names.begin());
   const std::string meant = nearest(name, names);
-  table.refuse(key, '"' + name + '"', "the name of a site: \"" + joined(names, "\", \"") + '"',
-               meant.empty() ? "" : '"' + meant + '"');
+  table.refuse_for_example(key, '"' + name + '"', "the name of a site: \"" + joined(names, "\", \"") + '"',
+                           '"' + names.front() + '"', meant.empty() ? "" : '"' + meant + '"');
 }
 
 }  // namespace

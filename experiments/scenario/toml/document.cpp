@@ -335,4 +335,25 @@ std::string Document::place(const std::string& key) const {
   return place(key, table != nullptr ? table->get(name) : nullptr, table);
 }
 
+const toml::table* find_table(const Document& document, std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const toml::table* outer = document.root().get_as<toml::table>(name.substr(0, dot));
+  if (dot == std::string_view::npos || outer == nullptr) return outer;
+  const toml::node* node = outer->get(name.substr(dot + 1));
+  if (node != nullptr && !node->is_table()) {
+    fail(document.place(std::string(name), node, outer), std::string(name), as_written(*node), "a table",
+         fmt::format("[{}]", name));
+  }
+  return node == nullptr ? nullptr : node->as_table();
+}
+
+std::vector<const toml::table*> find_tables(const Document& document, std::string_view name) {
+  std::vector<const toml::table*> found;
+  if (const toml::array* array = document.root().get_as<toml::array>(name)) {
+    for (const toml::node& node : *array)
+      if (const toml::table* table = node.as_table()) found.push_back(table);
+  }
+  return found;
+}
+
 }  // namespace fomoe::scenario

@@ -69,6 +69,12 @@ class Document {
                        const std::string& expected, const std::string& example,
                        const std::string& suggestion = "");
 
+/// Returns the table of that name, or nullptr.
+const toml::table* find_table(const Document& document, std::string_view name);
+/// The tables of a [[name]] array. Values that are no tables are left out, which
+/// refuse_unknown_tables() refuses.
+std::vector<const toml::table*> find_tables(const Document& document, std::string_view name);
+
 /// A text for a message: its first 200 characters, with "…" if it is longer.
 std::string shortened(const std::string& text);
 

@@ -65,7 +65,7 @@ double plain_number(const toml::node& node) {
 /// "--set name='four sites'": an option that a shell takes as it stands.
 std::string option_example(const std::string& key, std::string_view example) {
   if (example.size() > 1 && example.front() == '"') example = example.substr(1, example.size() - 2);
-  const bool plain = example.find_first_of(" ;&|<>()$*?") == std::string::npos;
+  const bool plain = example.find_first_of(" ;&|<>()$*?\"[]{}#!~`\\") == std::string::npos;
   return plain ? fmt::format("--set {}={}", key, example) : fmt::format("--set {}='{}'", key, example);
 }
 
@@ -146,6 +146,15 @@ std::string TableReader::example(const Key& key) const {
 void TableReader::refuse(std::string_view name, const std::string& got, const std::string& expected,
                          const std::string& suggestion) const {
   fail(place(name), dotted(name_, name), got, expected, example(row(name)), suggestion);
+}
+
+void TableReader::refuse_for_example(std::string_view name, const std::string& got,
+                                     const std::string& expected, const std::string& example,
+                                     const std::string& suggestion) const {
+  const std::string full = dotted(name_, name);
+  fail(place(name), full, got, expected,
+       document_.overridden(full) ? option_example(full, example) : fmt::format("{} = {}", name, example),
+       suggestion);
 }
 
 void TableReader::refuse(std::string_view name, const std::string& expected) const {
@@ -350,7 +359,9 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
     const bool is_array = std::find(arrays.begin(), arrays.end(), name) != arrays.end();
     const std::string form = is_array ? "[[" + name + "]]" : "[" + name + "]";
     if (known) {
-      const bool right = is_array ? node.is_array_of_tables() : node.is_table();
+      const toml::array* array = node.as_array();
+      const bool right =
+          is_array ? node.is_array_of_tables() || (array != nullptr && array->empty()) : node.is_table();
       if (!right) {
         fail(document.place(name, &node, nullptr), name, as_written(node),
              is_array ? "a list of tables" : "a table", form);
@@ -375,26 +386,6 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
            meant.empty() ? "" : "[" + meant + "]");
     }
   }
-}
-
-const toml::table* find_table(const Document& document, std::string_view name) {
-  const std::size_t dot = name.find('.');
-  const toml::table* outer = document.root().get_as<toml::table>(name.substr(0, dot));
-  if (dot == std::string_view::npos || outer == nullptr) return outer;
-  const toml::node* node = outer->get(name.substr(dot + 1));
-  if (node != nullptr && !node->is_table()) {
-    fail(document.place(std::string(name), node, outer), std::string(name), as_written(*node), "a table",
-         fmt::format("[{}]", name));
-  }
-  return node == nullptr ? nullptr : node->as_table();
-}
-
-std::vector<const toml::table*> find_tables(const Document& document, std::string_view name) {
-  std::vector<const toml::table*> found;
-  if (const toml::array* array = document.root().get_as<toml::array>(name)) {
-    for (const toml::node& node : *array) found.push_back(node.as_table());
-  }
-  return found;
 }
 
 }  // namespace fomoe::scenario

@@ -58,6 +58,10 @@ class TableReader {
   [[noreturn]] void refuse(std::string_view name, const std::string& expected) const;
   [[noreturn]] void refuse(std::string_view name, const std::string& got, const std::string& expected,
                            const std::string& suggestion = "") const;
+  /// The same, with a value that is right in this scenario as the example; as TOML.
+  [[noreturn]] void refuse_for_example(std::string_view name, const std::string& got,
+                                       const std::string& expected, const std::string& example,
+                                       const std::string& suggestion = "") const;
 
  private:
   /// Whether set_members() sets the member of a key.
@@ -85,10 +89,5 @@ void refuse_unknown_keys(const Document& document, std::span<const Key> keys, st
 /// Refuses tables that no row names. `arrays` are the tables that are written as [[name]].
 void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
                            const std::vector<std::string>& arrays);
-
-/// Returns the table of that name, or nullptr.
-const toml::table* find_table(const Document& document, std::string_view name);
-/// The tables of a [[name]] array. refuse_unknown_tables has checked that it is an array of tables.
-std::vector<const toml::table*> find_tables(const Document& document, std::string_view name);
 
 }  // namespace fomoe::scenario

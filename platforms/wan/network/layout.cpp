@@ -45,8 +45,11 @@ Layout lay_out(const Platform& platform, const LayoutOptions& options) {
   Layout layout;
   layout.mtu = options.mtu;
   const int count = platform.size();
+  // The relay counts whole packets. Of rates of payload, they take more than their payload does.
+  const double with_headers =
+      platform.payload_rates ? options.mtu / (options.mtu - kIpAndTcpHeaders_bytes) : 1.0;
   const auto add_link = [&](std::string name, double bytes_per_s) {
-    layout.links.push_back({std::move(name), bytes_per_s, 0});
+    layout.links.push_back({std::move(name), bytes_per_s * with_headers, 0});
     return static_cast<int>(layout.links.size()) - 1;
   };
   std::vector<int> uplinks, downlinks, shared;

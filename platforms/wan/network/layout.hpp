@@ -14,6 +14,9 @@ namespace fomoe::platforms::wan {
 inline constexpr const char* kInterface = "wan0";  // name of every site's interface, in its own namespace
 inline constexpr int kMostSites = 250;             // all addresses are in 10.83.0.0/24
 
+/// Headers of a segment: IP, TCP and its timestamps (RFC 791, RFC 9293, RFC 7323).
+inline constexpr double kIpAndTcpHeaders_bytes = 20 + 20 + 12;
+
 /// A first-in first-out queue that sends at a fixed rate, and drops packets that do not fit.
 struct Link {
   std::string name;

@@ -138,6 +138,17 @@ TEST_CASE("a straggler for the whole run is one draw: a run has one or none, and
   CHECK(most > any * rounds);
 }
 
+TEST_CASE("jitter lies above an answer of the closed form, which has none") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.network.jitter_s = 0.01;
+  const Uncertainty simulated = known_spread(scenario, 1000).front();
+  const Uncertainty closed_form = known_spread(scenario, 1000, false).front();
+  CHECK(simulated.wall_clock_low_s < 1000);
+  CHECK(closed_form.wall_clock_low_s > 1000);
+  const double mean_s = (closed_form.wall_clock_low_s + closed_form.wall_clock_high_s) / 2;
+  CHECK(mean_s == doctest::Approx(1000 + 12 * 2 * 0.01 / 2));
+}
+
 TEST_CASE("jitter by hand: 12 rounds, each of which waits for two latencies of a ring of two") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.network.jitter_s = 0.01;

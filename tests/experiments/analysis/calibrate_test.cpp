@@ -238,9 +238,18 @@ TEST_CASE(
   report("q16.json", 16, 300);
   const Ran bad = program(folder, "calibrate q1.json q16.json p4.json" + link + "-");
   CHECK(bad.exit_status == 1);
-  CHECK_MESSAGE(
-      bad.err.find("the data do not support a fit: no share of the link's rate") != std::string::npos,
-      bad.err);
+  CHECK_MESSAGE(bad.err.find("the data do not support a fit: the best one is off by") != std::string::npos,
+                bad.err);
+  // One transfer that is 2 % slower than its windows is no evidence of a full link.
+  report("p16.json", 16, 0.98 * 16 * 335.54432);
+  const json noisy = json::parse(program(folder, "calibrate p1.json p4.json p16.json" + link + "-").out);
+  CHECK(term(noisy, "bandwidth_efficiency")["supported"] == false);
+  // With as many connections in each, windows and the link cannot be told apart.
+  report("r1.json", 1, 150);
+  report("r2.json", 1, 151);
+  const Ran alike = program(folder, "calibrate r1.json r2.json" + link + "-");
+  CHECK(alike.exit_status == 1);
+  CHECK_MESSAGE(has(alike.err, "all transfers have as many connections for each round trip"), alike.err);
 }
 
 TEST_CASE("outputs of iperf3 and of other programs that are not read are named") {

@@ -49,8 +49,8 @@ TEST_CASE("a flow ends when the integral of its rate is its bytes") {
 TEST_CASE("a path that nothing limited gets a rate, and a latency, while the run goes on") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
   platform.changes = {rate_change(LinkChange::Link::path, 0, 1, 1.5, 2e8)};
-  // After 0.5 s of latency the flow moves 1 GB in one second, and continues at 0.2 GB/s.
-  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1 / 0.2).epsilon(1e-9));
+  // The flow sends 1.5 GB in 1.5 s, and the rest at 0.2 GB/s; the last byte arrives 0.5 s later.
+  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 0.5 / 0.2 + 0.5).epsilon(1e-9));
   // A direct all-reduce of 1 GB has two phases. The first waited 0.5 s; the second waits the latency of its
   // own start.
   platform.changes[0].bandwidth_bytes_per_s.reset();
@@ -98,10 +98,10 @@ TEST_CASE("a flow that begins while a link is slow, or down, gets what the link 
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
   platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 0.1, 1e8),
                       rate_change(LinkChange::Link::uplink, 0, 0, 1.5, 1e9)};
-  // The flow begins at 0.5 s with 0.1 GB/s, and has 1 GB/s from 1.5 s on.
-  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1.9).epsilon(1e-9));
+  // 0.1 GB leave at 1 GB/s, 0.14 GB in the next 1.4 s, and the rest at 1 GB/s from 1.5 s on.
+  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1.76 + 0.5).epsilon(1e-9));
   platform.changes[0].bandwidth_bytes_per_s = 0;
-  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 2).epsilon(1e-6));
+  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1.9 + 0.5).epsilon(1e-6));
 }
 
 TEST_CASE("a backbone is shared by the paths of two regions, in each direction by itself") {
