@@ -135,6 +135,11 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
     if (extra.traffic.rejoin_site) put_first(round, rejoin_op(nodes_only, extra));
     return round;
   };
+  if (!plan.averaged_paths.empty())
+    plan.notes.emplace_back(
+        "the average rates of transfers leave out the traffic of data, checkpoints and sites that rejoin: "
+        "where "
+        "it takes much of a link, the run takes longer");
   if (traffic.checkpoint_site)
     plan.notes.push_back("checkpoints: the upload of every " + std::to_string(traffic.checkpoint_rounds) +
                          " rounds is spread evenly over these rounds");

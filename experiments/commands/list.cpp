@@ -159,7 +159,13 @@ std::string platforms(const std::string& folder) {
   std::sort(files.begin(), files.end());
   std::string text = "equal sites\n  [platform] sites, bandwidth and latency in the scenario itself\n";
   for (const std::string& file : files) {
-    const platforms::Platform platform = scenario::read_platform_file(file);
+    platforms::Platform platform;
+    try {
+      platform = scenario::read_platform_file(file);
+    } catch (const FileError& error) {  // such as a scenario in the same folder
+      text += fmt::format("{}\n  no platform: {}\n", file, error.what());
+      continue;
+    }
     text += fmt::format("{}\n  {} sites:", file, platform.size());
     for (const platforms::Site& site : platform.sites) text += ' ' + site.name;
     text += '\n';

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "costmodel/formula/resolved.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/timeline/sent_classes.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/interval.hpp"
@@ -178,7 +180,8 @@ std::string simulate_json(const SimulateRequest& request, const costmodel::Scena
   document["accuracy"] = accuracy_json(scenario);
   document["interval"] = interval_json(effects.interval);
   if (request.given_plan.empty()) {
-    document["sent_bytes_per_site"] = scenario::to_json(costmodel::resolve(scenario).plan.sent);
+    document["sent_bytes_per_site"] = scenario::to_json(costmodel::sent_by_class(
+        costmodel::resolve(scenario).plan.sent, run.report, costmodel::at_own_pace(scenario.strategy)));
     const Engine brief = request.engine.simulated ? brief_engine(scenario) : request.engine;
     const auto simulated = [&](const auto& scenarios) { return simulate_all(scenarios, brief.options); };
     document["bandwidth_curve"] =

@@ -24,6 +24,10 @@ constexpr const char* kNumber = R"(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)
 constexpr const char* kAboveZero =
     R"(([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*)([eE][+-]?[0-9]+)?)";
 
+// Numbers up to 100, also in exponential form, in which a pattern cannot see how large they are.
+constexpr const char* kUpTo100 =
+    R"((0*100(\.0*)?|0*[0-9]{1,2}(\.[0-9]*)?|\.[0-9]+|([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+))";
+
 Json text_like(const std::string& pattern) {
   return {{"type", "string"}, {"pattern", "^ *" + pattern + " *$"}};
 }
@@ -43,7 +47,7 @@ Json bound(double value) {
 Json share_up_to(double most, bool zero = false) {
   const char* least = zero ? "minimum" : "exclusiveMinimum";
   return {{"anyOf", Json::array({Json{{"type", "number"}, {least, 0}, {"maximum", bound(most)}},
-                                 text_like(std::string(kAboveZero) + " *%")})}};
+                                 text_like(std::string(most == 1 ? kUpTo100 : kAboveZero) + " *%")})}};
 }
 
 Json words() { return {{"type", "array"}, {"items", {{"type", "string"}}}}; }
@@ -72,7 +76,7 @@ Json form_of(const Key& key) {
     case Kind::multiple:
       return share_up_to(key.max);
     case Kind::factor:
-      return {{"type", "number"}, {"minimum", 1}};
+      return {{"type", "number"}, {"minimum", 1}, {"maximum", bound(key.max)}};
     case Kind::words:
       return words();
     default:

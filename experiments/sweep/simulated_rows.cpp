@@ -11,8 +11,10 @@
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/math/draws.hpp"
 #include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "costmodel/timeline/sent_classes.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/sweep/rows.hpp"
 #include "platforms/support/child.hpp"
@@ -33,7 +35,8 @@ std::size_t worker_of(std::uint64_t row, std::size_t workers) {
 
 std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
                                             const costmodel::RunReport& report) {
-  const auto planned = costmodel::summarise(scenario).sent;  // by class: the mean that the formula expects
+  const costmodel::SentBytes sent = costmodel::sent_by_class(costmodel::summarise(scenario).sent, report,
+                                                             costmodel::at_own_pace(scenario.strategy));
   const costmodel::Counts counts = costmodel::counts_of(scenario);
   const costmodel::MeanRound& round = report.round;
   const costmodel::GpuMemory gpu = costmodel::fullest_gpu(counts);
@@ -43,9 +46,9 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           report.tokens_per_s,
           report.bytes_per_token,
           report.bytes_sent_per_site_per_round,
-          planned.dense,
-          planned.expert_sync,
-          planned.migration,
+          sent.dense,
+          sent.expert_sync,
+          sent.migration,
           counts.fullest_site().bytes_per_site,
           gpu.needed,
           counts.flops_per_token,

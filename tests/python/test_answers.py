@@ -254,6 +254,11 @@ def test_the_plan_of_a_dict_names_no_file_that_is_gone(tmp_path, monkeypatch):
     subprocess.run([PROGRAM, "report", "plan.json", "--output", "plan.html"], check=True, cwd=tmp_path)
 
 
+def test_a_path_is_no_option():
+    with pytest.raises(fomoe.InputError):
+        fomoe.simulate("-h")
+
+
 def test_rows_of_impossible_combinations_have_no_results():
     table = fomoe.sweep(SCENARIO, {"strategy.expert_overlap": [3, 1]}, engine="closed-form")
     assert "wall_clock_s" in table.columns

@@ -76,7 +76,8 @@ MISTAKES = [
     ("platform.bandwidth", "10GB"), ("platform.latency", "25"), ("compute.step_time", "420Mbps"),  # unit of something else
     ("platform.bandwidth", "0Gbps"), ("platform.latency", "-1ms"), ("compute.step_time", "0.0s"),  # out of range
     ("strategy.local_steps", 0), ("strategy.local_steps", 1.5), ("strategy.local_steps", "16"), ("strategy.moment1_period", 5000),
-    ("strategy.skip_token", "true"), ("strategy.skip_token", 1), ("compute.mfu", 40), ("compute.mfu", "0%"),
+    ("strategy.skip_token", "true"), ("strategy.skip_token", 1), ("compute.mfu", 40), ("compute.mfu", "0%"), ("compute.mfu", "150%"),
+    ("strategy.outer_momentum", "100.5%"), ("compute.straggler_factor", 1e30),
     ("compute.mfu", 0), ("prices.gpu_hour", 2.5), ("prices.gpu_hour", "2.50usd"), ("energy.pue", 0.5),
     ("calibration.terms", "jitter"), ("strategy.compression.kind", "top-k"), ("model.preset", "smal"), ("name", ""),
     ("platform", "two sites"), ("workload", []),

@@ -176,6 +176,12 @@ Plan plan_of_paces(const Scenario& scenario) {
   fastest.cycles = std::max(fastest.cycles, plan.rounds * fragments_of_paces(scenario.strategy));
   average_paths(plan, scenario, paces);
   plan.notes.push_back(staleness_note(scenario, paces));
+  if (!plan.averaged_paths.empty() && scenario.sites() > 2)
+    plan.notes.push_back(
+        scenario.strategy.method->name +
+        ": transfers have the rates that other workers leave on average, over all phases of "
+        "their cycles; where all steps take equally long, workers may stay in phase, and the "
+        "run takes longer");
   const PacedRounds rounds(scenario, plan, server, std::move(paces));
   plan.classes[0].reach = rounds.reach();
   plan.round = [rounds](std::int64_t index) { return rounds.round(index); };

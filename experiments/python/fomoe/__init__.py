@@ -85,7 +85,8 @@ def _json(value: Any, what: str, separators: tuple[str, str] | None = None) -> s
 @contextlib.contextmanager
 def _as_file(scenario: Scenario) -> Iterator[str]:
     if isinstance(scenario, (str, os.PathLike)):
-        yield os.fspath(scenario)
+        path = os.fspath(scenario)
+        yield os.path.join(os.curdir, path) if path.startswith("-") else path  # a file, and no option
         return
     if not isinstance(scenario, Mapping):
         raise InputError(f'scenario: got a {type(scenario).__name__}; expected the path of a file, or a dict; for example "scenario.toml"')

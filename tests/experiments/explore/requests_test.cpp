@@ -240,6 +240,17 @@ TEST_CASE("each control starts with a value that the reader accepts and that cha
   }
 }
 
+TEST_CASE("the slider of links begins with the scenario's factor, however it is written") {
+  for (const char* factor : {"0.1", "\"10%\""}) {
+    CAPTURE(factor);
+    explore::Service service = service_for(kTwoSites);
+    service.question.overrides = {std::string("platform.rate_factor=") + factor};
+    const json start = explore::controls_of(service.question);
+    for (const json& control : start["controls"])
+      if (control["key"] == "platform.rate_factor") CHECK(control["value"] == 0.1);
+  }
+}
+
 TEST_CASE("a slider shows the value of its key, also where sites and paths have values of their own") {
   const Folder folder;
   std::string text = read_all(kTwoSites);

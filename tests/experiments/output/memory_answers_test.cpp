@@ -65,3 +65,41 @@ TEST_CASE("the report shows the note above all other content") {
       page.find("<p class=\"warning\"><strong>This scenario cannot run as configured: it does not fit: ");
   CHECK(at < page.find("<dl class=\"figures\">"));
 }
+
+TEST_CASE("cost counts the cycles of each site that trains at its own pace") {
+  const Folder folder;
+  std::string text =
+      "[model]\npreset = \"small\"\n[workload]\ntokens = 1e8\nglobal_batch_sequences = 64\n"
+      "[strategy]\nmethod = \"async_diloco\"\nlocal_steps = 8\n[compute]\nstep_time = \"1s\"\n"
+      "[platform]\nsites = 3\nbandwidth = \"1Gbps\"\nlatency = \"10ms\"\n";
+  write_all(folder / "equal.toml", text);
+  for (const char* site : {"site-1", "site-2"})
+    text += std::string("[[site]]\nname = \"") + site + "\"\nstep_time = \"10s\"\n";
+  write_all(folder / "slow.toml", text);
+  const auto sent = [&](const std::string& command) {
+    const Ran ran = run_in(folder.path(), command);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    const json answer = json::parse(ran.out)["sent_bytes_per_site"];
+    return answer["dense"].get<double>() + answer["expert_sync"].get<double>();
+  };
+  const double slow = sent("fomoe cost slow.toml --output -");
+  CHECK(slow < 0.5 * sent("fomoe cost equal.toml --output -"));
+  CHECK(slow == doctest::Approx(sent("fomoe simulate slow.toml --engine closed-form --output -")));
+}
+
+TEST_CASE("bytes by class are those of the simulated run, also where sites miss rounds") {
+  const Folder folder;
+  write_all(
+      folder / "s.toml",
+      "[model]\npreset = \"small\"\n[workload]\ntokens = 1e8\nglobal_batch_sequences = 64\n"
+      "[strategy]\nmethod = \"sparse_loco\"\nlocal_steps = 8\nquorum = 2\n[compute]\nstep_time = \"1s\"\n"
+      "[platform]\nsites = 3\nbandwidth = \"100Mbps\"\nlatency = \"10ms\"\n"
+      "[[site]]\nname = \"site-2\"\nstep_time = \"3s\"\n");
+  const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json answer = json::parse(ran.out);
+  double sum = 0;
+  for (const json& bytes : answer["sent_bytes_per_site"]) sum += bytes.get<double>();
+  CHECK(sum == doctest::Approx(answer["bytes_sent_per_site_per_round"].get<double>()));
+  CHECK(answer["sent_bytes_per_site"]["rejoin"].get<double>() > 0);
+}

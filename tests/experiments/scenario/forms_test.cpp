@@ -112,6 +112,34 @@ TEST_CASE("all mistakes of a scenario are told at once, in the order of its line
         std::string::npos);
 }
 
+TEST_CASE("a list of sites or paths has tables, or nothing") {
+  for (const std::string key : {"site", "path"}) {
+    CAPTURE(key);
+    const std::string command = "fomoe cost experiments/scenarios/two-sites.toml --set '" + key + "=";
+    const Ran wrong = run(command + "[1]'");
+    CHECK(wrong.exit_status == 2);
+    CHECK_MESSAGE(
+        has(wrong.err, key + ": got an array; expected a list of tables; for example [[" + key + "]]"),
+        wrong.err);
+    CHECK(run(command + "[]'").out == run("fomoe cost experiments/scenarios/two-sites.toml").out);
+  }
+}
+
+TEST_CASE("the example of a message can be pasted into a shell, and is right in this scenario") {
+  const std::string command = "fomoe cost experiments/scenarios/four-regions.toml ";
+  const auto accepts_example = [&](const std::string& mistake) {
+    const Ran ran = run(command + mistake);
+    REQUIRE(ran.exit_status == 2);
+    const std::string begin = "for example ";
+    const std::size_t at = ran.err.find(begin);
+    REQUIRE_MESSAGE(at != std::string::npos, ran.err);
+    const std::string rest = ran.err.substr(at + begin.size());
+    return run(command + rest.substr(0, rest.find_first_of(";\n"))).err;
+  };
+  CHECK(accepts_example("--set traffic.checkpoint_site=zzz") == "");
+  CHECK(accepts_example("--set calibration.terms=zzz").find("got [latency_factor]") == std::string::npos);
+}
+
 TEST_CASE("names of files are checked at the key that names them") {
   const Folder folder;
   const auto err = [&](const std::string& line) {

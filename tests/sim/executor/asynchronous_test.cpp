@@ -9,6 +9,7 @@
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/executor/simulated.hpp"
 #include "tests/sim/transfers.hpp"
 
 using namespace fomoe;
@@ -162,5 +163,20 @@ TEST_CASE("fragments at own pace: hidden transfers cost nothing, and slow links 
     const double used = slow.sites[0].bytes_received / slow.wall_clock_s / (payload / 10);
     CHECK(used > 0.9);
     CHECK(used < 1.01);  // the first ones meet nobody
+  }
+}
+
+TEST_CASE("own pace: a link of the server is never used more than fully, in short runs as in long ones") {
+  for (const char* method : {"async_diloco", "decoupled_diloco"}) {
+    for (const double step_s : {0.01, 0.1, 1.0}) {
+      CAPTURE(method);
+      CAPTURE(step_s);
+      costmodel::Scenario scenario = tests::ideal_scenario(method, 4);
+      scenario.platform = platforms::uniform(4, 12.5e6, 12.5e6, 0.01);
+      scenario.compute = costmodel::GivenStepTime{step_s};
+      const costmodel::RunReport report = tests::simulated(scenario);
+      CHECK(report.bottleneck.link_busy_share > 0);
+      CHECK(report.bottleneck.link_busy_share < 1.05);
+    }
   }
 }

@@ -123,6 +123,19 @@ TEST_CASE("the quorum waits for slow sites up to the time-out") {
   }
 }
 
+TEST_CASE("a server's own site ends rounds before the others: a round ends no earlier than the one before") {
+  Scenario scenario = four_sites(12.5e6, "fedavg");
+  scenario.strategy.quorum = 1;
+  const RunReport report = simulated(scenario);
+  REQUIRE(!report.round_durations_s.empty());
+  double sum_s = 0;
+  for (const double seconds : report.round_durations_s) {
+    CHECK(seconds >= 0);
+    sum_s += seconds;
+  }
+  CHECK(sum_s == Approx(report.wall_clock_s));
+}
+
 TEST_CASE("a quorum changes nothing if no site is slow, for every method that has one") {
   int tried = 0;
   for (const costmodel::Method& method : costmodel::methods()) {

@@ -240,3 +240,11 @@ TEST_CASE("sites that a scenario uses are chosen from an XML with other hosts, w
   // A name that no host has: the names of all hosts, for the message.
   CHECK(read_used({"nowhere"}).size() == all.size());
 }
+
+TEST_CASE("a link that one route has twice is shared with itself") {
+  const platforms::Platform platform = read("twice.xml");
+  REQUIRE(platform.size() == 2);
+  CHECK(platform.shared_by(0, 1).size() == 2);
+  CHECK(platform.shared_by(1, 0).empty());
+  CHECK(platform.route_bytes_per_s(1, 0) == 125e6);
+}
