@@ -5,7 +5,6 @@
 # Files and folders that are compiled alone nevertheless:
 set(FOMOE_ALONE
     costmodel/methods  # each method defines plan() and Formula
-    trainer/commands  # each command defines described() and kExamples
     tests/browser tests/costmodel/model tests/wan  # helpers and constants with the same short names
     tests/trainer/gpu/main.cpp experiments/scenario/toml/toml_implementation.cpp  # each compiles a header's library into itself
     trainer/sockets/seen_connections.cpp  # linux/tcp.h and netinet/tcp.h define the same names

@@ -55,4 +55,10 @@ void require_writable(const std::string& option, const std::string& path) {
   const AtomicFile made(path);  // and removed
 }
 
+void refuse_option(const std::string& option, const std::string& got, const std::string& expected,
+                   const std::string& example) {
+  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
+                   " " + example);
+}
+
 }  // namespace fomoe::trainer

@@ -24,4 +24,8 @@ void require_folder(const std::string& option, const std::string& path);
 /// The same, and that a file can be made there. Throws std::runtime_error too.
 void require_writable(const std::string& option, const std::string& path);
 
+/// Throws the UsageError of an option with a wrong value.
+[[noreturn]] void refuse_option(const std::string& option, const std::string& got,
+                                const std::string& expected, const std::string& example);
+
 }  // namespace fomoe::trainer

@@ -26,7 +26,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kEvaluateExamples = R"(
 Examples
   fomoe-train evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml
   fomoe-train evaluate exported --scenario S.toml --set trainer.validation_data=held-out.bin --output -
@@ -51,7 +51,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
     ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario; may be repeated")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "write JSON with loss (nats per token), perplexity and sequences (default: print a line)");
   // clang-format on
-  const auto parsed = parse_command("evaluate", options, "model", arguments, kExamples);
+  const auto parsed = parse_command("evaluate", options, "model", arguments, kEvaluateExamples);
   if (!parsed) return 0;
   const po::variables_map& given = *parsed;
   for (const char* needed : {"model", "scenario"}) {

@@ -21,7 +21,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kExportExamples = R"(
 Examples
   fomoe-train export checkpoints --output exported
   fomoe-train export checkpoints --round 12 --output exported
@@ -75,7 +75,7 @@ int export_command(const std::vector<std::string>& arguments) {
     ("tokenizer", po::value<std::string>()->value_name("FILE|FOLDER"), "tokenizer.json with which the data were made, or a folder with it; it is copied beside the weights")
     ("output", po::value<std::string>()->value_name("FOLDER"), "the folder to write; it is made if it does not exist");
   // clang-format on
-  const auto parsed = parse_command("export", options, "checkpoints", arguments, kExamples);
+  const auto parsed = parse_command("export", options, "checkpoints", arguments, kExportExamples);
   if (!parsed) return 0;
   const po::variables_map& given = *parsed;
   for (const char* needed : {"checkpoints", "output"}) {

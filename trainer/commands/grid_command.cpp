@@ -29,7 +29,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kGridExamples = R"(
 A grid file names a scenario and the values of its keys; `fomoe list keys` lists the keys of a grid file:
 
   scenario = "small-experts.toml"                              # relative to this file
@@ -51,7 +51,7 @@ Examples
   fomoe-train grid experiments/proxies/exp1.toml --list
 )";
 
-po::options_description described() {
+po::options_description grid_options() {
   po::options_description options(
       "fomoe-train grid GRID.toml --output FOLDER [options]: trains every combination of the values of "
       "several keys, each in one process that trains all sites in turn");
@@ -71,16 +71,10 @@ po::options_description described() {
   return options;
 }
 
-[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
-                         const std::string& example) {
-  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
-                   " " + example);
-}
-
 int positive(const po::variables_map& given, const std::string& option, int fallback) {
   if (!given.count(option)) return fallback;
   const int value = given[option].as<int>();
-  if (value < 1) refuse(option, std::to_string(value), "a whole number of at least 1", "2");
+  if (value < 1) refuse_option(option, std::to_string(value), "a whole number of at least 1", "2");
   return value;
 }
 
@@ -93,7 +87,7 @@ Shard shard_of(const std::string& text) {
   char rest = 0;
   const bool read = std::sscanf(text.c_str(), "%d/%d%c", &shard.index, &shard.count, &rest) == 2;
   if (!read || shard.index < 1 || shard.index > shard.count)
-    refuse("shard", '"' + text + '"', "i/n with 1 ≤ i ≤ n", "1/4");
+    refuse_option("shard", '"' + text + '"', "i/n with 1 ≤ i ≤ n", "1/4");
   return shard;
 }
 
@@ -285,7 +279,7 @@ class GridCommand {
 }  // namespace
 
 int grid_command(const std::vector<std::string>& arguments) {
-  const auto parsed = parse_command("grid", described(), "grid", arguments, kExamples);
+  const auto parsed = parse_command("grid", grid_options(), "grid", arguments, kGridExamples);
   if (!parsed) return 0;
   const po::variables_map& given = *parsed;
   if (!given.count("grid")) {
@@ -295,7 +289,7 @@ int grid_command(const std::vector<std::string>& arguments) {
   }
   const bool list = given["list"].as<bool>();
   if (!list && !given.count("output"))
-    refuse("output", "nothing", "a folder for the tables and reports", "/tmp/grid");
+    refuse_option("output", "nothing", "a folder for the tables and reports", "/tmp/grid");
   const int cores = threads_for(1);
   const int threads = positive(given, "threads", 1);
   const int jobs = positive(given, "jobs", std::max(1, cores / threads));
@@ -315,7 +309,7 @@ int grid_command(const std::vector<std::string>& arguments) {
   if (!table.empty()) {
     rows = read_rows(table);
     if (rows.empty())
-      refuse("compare", '"' + table + '"', "a rows.csv that fomoe-train grid wrote", "rows.csv");
+      refuse_option("compare", '"' + table + '"', "a rows.csv that fomoe-train grid wrote", "rows.csv");
     std::erase_if(wanted, [&](std::size_t run) { return !rows.contains(grid.runs[run].id); });
     const auto sample = static_cast<std::size_t>(positive(given, "sample", 1 << 30));
     if (sample < wanted.size()) {
@@ -324,7 +318,7 @@ int grid_command(const std::vector<std::string>& arguments) {
       wanted = std::move(chosen);
     }
   } else if (given.count("sample")) {
-    refuse("sample", "no --compare", "--compare with a table", "10 --compare rows.csv");
+    refuse_option("sample", "no --compare", "--compare with a table", "10 --compare rows.csv");
   }
   if (list) {
     for (const std::size_t run : wanted) std::cout << label_of(grid, grid.runs[run]) << '\n';

@@ -23,14 +23,14 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kProfileExamples = R"(
 Examples
   fomoe-train profile --model small --sequence-length 128 --output -
   fomoe-train profile --model small --sequence-length 128 --local-experts 4,8 --micro-batch-sequences 1,2 --output small.json
   for i in 1 2; do fomoe-train profile --model small --shared-device --time-budget 4s --output small-$i.json & done; wait
 )";
 
-po::options_description described() {
+po::options_description options_of_profile() {
   const ProfileOptions defaults;
   po::options_description options(
       "fomoe-train profile: times the forward pass, backward pass and optimiser of real steps");
@@ -59,19 +59,13 @@ po::options_description described() {
   return options;
 }
 
-[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
-                         const std::string& example) {
-  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
-                   " " + example);
-}
-
 std::int64_t whole_number(const std::string& option, const std::string& text, std::int64_t least,
                           std::int64_t most) {
   const auto value = parse_number<std::int64_t>(text);
   if (!value || *value < least || *value > most) {
-    refuse(option, '"' + text + '"',
-           "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-           std::to_string(least));
+    refuse_option(option, '"' + text + '"',
+                  "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+                  std::to_string(least));
   }
   return *value;
 }
@@ -91,7 +85,7 @@ double duration_s(const std::string& option, const std::string& text) {
   try {
     return scenario::parse_quantity(text, scenario::Quantity::duration);
   } catch (const scenario::QuantityError& error) {
-    refuse(option, error.what(), "a duration with its unit", "60s");
+    refuse_option(option, error.what(), "a duration with its unit", "60s");
   }
 }
 
@@ -104,14 +98,15 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     how.compute_required = false;  // the scenario may name the profile that this command is about to write
     const costmodel::Scenario scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
     if (scenario.model.architecture != costmodel::ModelShape{}.architecture) {
-      refuse("scenario", "a model of architecture " + scenario.model.architecture,
-             "a model of the FoMoE paper's architecture, given by a preset or by shape keys in [model]",
-             "experiments/scenarios/two-sites.toml");
+      refuse_option(
+          "scenario", "a model of architecture " + scenario.model.architecture,
+          "a model of the FoMoE paper's architecture, given by a preset or by shape keys in [model]",
+          "experiments/scenarios/two-sites.toml");
     }
     if (scenario.model.experts == 0) {
-      refuse("scenario", "a model without experts",
-             "a model with experts, since a profile has step times by the number of local experts",
-             "experiments/scenarios/two-sites.toml");
+      refuse_option("scenario", "a model without experts",
+                    "a model with experts, since a profile has step times by the number of local experts",
+                    "experiments/scenarios/two-sites.toml");
     }
     options.model = scenario.model;
     options.skip_token = scenario.strategy.skip_token;
@@ -131,8 +126,8 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     std::vector<std::string> names;
     for (const costmodel::ModelShape& shape : costmodel::presets()) names.push_back(shape.name);
     const std::string near = scenario::nearest(name, names);
-    refuse("model", '"' + name + '"', "one of " + scenario::joined(names),
-           near.empty() ? names.front() : near);
+    refuse_option("model", '"' + name + '"', "one of " + scenario::joined(names),
+                  near.empty() ? names.front() : near);
   }
   options.model = *preset;
 }
@@ -140,7 +135,7 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
 void choose_device(const po::variables_map& given, ProfileOptions& options) {
   const auto& device = given["device"].as<std::string>();
   if (device != "auto" && device != "cpu" && device != "cuda")
-    refuse("device", '"' + device + '"', "auto, cpu or cuda", "cpu");
+    refuse_option("device", '"' + device + '"', "auto, cpu or cuda", "cpu");
   if (device == "cuda" && !cuda_available()) {
     throw UsageError("--device: got cuda, but " + why_no_cuda() + "; for example --device cpu");
   }
@@ -148,11 +143,11 @@ void choose_device(const po::variables_map& given, ProfileOptions& options) {
   options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
   const std::string dtype =
       given.count("dtype") ? given["dtype"].as<std::string>() : (cuda ? "bf16" : "fp32");
-  if (dtype != "fp32" && dtype != "bf16") refuse("dtype", '"' + dtype + '"', "fp32 or bf16", "bf16");
+  if (dtype != "fp32" && dtype != "bf16") refuse_option("dtype", '"' + dtype + '"', "fp32 or bf16", "bf16");
   options.bf16 = dtype == "bf16";
   const auto& kernels = given["kernels"].as<std::string>();
   if (kernels != "auto" && kernels != "own" && kernels != "library")
-    refuse("kernels", '"' + kernels + '"', "auto, own or library", "library");
+    refuse_option("kernels", '"' + kernels + '"', "auto, own or library", "library");
   options.kernels = kernels == "auto"  ? Kernels::by_device
                     : kernels == "own" ? Kernels::own
                                        : Kernels::library;
@@ -161,9 +156,10 @@ void choose_device(const po::variables_map& given, ProfileOptions& options) {
 void choose_launches(const po::variables_map& given, ProfileOptions& options) {
   const auto& graph = given["cuda-graph"].as<std::string>();
   if (graph != "auto" && graph != "on" && graph != "off")
-    refuse("cuda-graph", '"' + graph + '"', "auto, on or off", "auto");
+    refuse_option("cuda-graph", '"' + graph + '"', "auto, on or off", "auto");
   const std::string refused = graph_refused(options);
-  if (graph == "on" && !refused.empty()) refuse("cuda-graph", "on, but " + refused, "auto or off", "auto");
+  if (graph == "on" && !refused.empty())
+    refuse_option("cuda-graph", "on, but " + refused, "auto or off", "auto");
   options.launches = graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
 }
 
@@ -215,7 +211,7 @@ ProfileOptions read_options(const po::variables_map& given) {
 }  // namespace
 
 int profile_command(const std::vector<std::string>& arguments) {
-  const po::options_description options = described();
+  const po::options_description options = options_of_profile();
   po::variables_map given;
   try {
     po::store(po::command_line_parser(arguments).options(options).positional({}).run(), given);
@@ -223,7 +219,7 @@ int profile_command(const std::vector<std::string>& arguments) {
     throw UsageError(std::string(error.what()) + "; fomoe-train profile --help lists the options");
   }
   if (given.count("help")) {
-    std::cout << options << kExamples;
+    std::cout << options << kProfileExamples;
     return 0;
   }
   const ProfileOptions profile_options = read_options(given);

@@ -35,7 +35,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kRunExamples = R"(
 How to start it
   --local [N]     starts all processes on this machine: one for each site, or compute.gpus_per_site for each
   --in-turn       trains all sites in one process, one after the other, with the same result
@@ -51,7 +51,7 @@ Examples
   torchrun --no-python --nproc-per-node 4 fomoe-train run experiments/scenarios/tiny-training.toml --output run.json
 )";
 
-po::options_description described() {
+po::options_description run_options() {
   po::options_description options(
       "fomoe-train run SCENARIO.toml [options]: trains the scenario's model across its sites, with the "
       "settings of its [trainer] table");
@@ -325,8 +325,8 @@ std::vector<scenario::SeedResult> train_seeds(const Given& given, scenario::Read
 }  // namespace
 
 int run_command(const std::vector<std::string>& arguments) {
-  const po::options_description options = described();
-  auto parsed = parse_command("run", options, "scenario", arguments, kExamples);
+  const po::options_description options = run_options();
+  auto parsed = parse_command("run", options, "scenario", arguments, kRunExamples);
   if (!parsed) return 0;
   const Given given(std::move(*parsed));
   check_options(given);
