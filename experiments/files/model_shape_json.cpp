@@ -47,6 +47,7 @@ constexpr Member<ModelShape, bool> kFlags[] = {
     {"qkv_bias", &ModelShape::qkv_bias},
     {"output_bias", &ModelShape::output_bias},
     {"sinks", &ModelShape::sinks},
+    {"chunked", &ModelShape::chunked},
     {"gated", &ModelShape::gated},
     {"ffn_bias", &ModelShape::ffn_bias},
     {"router_bias", &ModelShape::router_bias},

@@ -207,6 +207,7 @@ void interleaved_llama(ModelShape& shape, const ConfigReader& config) {
   if (!config.has("attention_chunk_size")) return;
   // The layers without rotary embedding see the whole sequence; the others see their chunk.
   shape.window_tokens = config.count("attention_chunk_size");
+  shape.chunked = true;
   const std::int64_t every = config.count_or("no_rope_layer_interval", 4);
   std::int64_t full = every > 0 ? shape.layers / every : 0;
   const auto rotated = config.numbers("no_rope_layers", 1);  // 1: with rotary embedding

@@ -208,6 +208,7 @@ Json to_json(const costmodel::ModelShape& shape) {
   if (shape.prediction_modules > 0) json["prediction_modules"] = shape.prediction_modules;
   json["window_tokens"] = shape.window_tokens;
   json["window_layers"] = shape.window_layers;
+  if (shape.chunked) json["chunked"] = true;
   json["tied_embeddings"] = shape.tied_embeddings;
   return json;
 }
