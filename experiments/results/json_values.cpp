@@ -36,7 +36,7 @@ Json compute_json(const costmodel::ComputeSpec& compute, const costmodel::SiteGp
   scenario.gpus = gpus;
   Json json = compute_kind_json(compute);
   json.update(members_json("compute", scenario));
-  if (gpus.sharded == 1) json.erase("zero_stage");
+  if (gpus.sharded * gpus.context_parallel == 1 || gpus.zero_stage == 0) json.erase("zero_stage");
   if (gpus.outer_state_on == costmodel::OuterStateOn::device) json.erase("host_bytes_per_s");
   return json;
 }

@@ -40,8 +40,12 @@ void read_stack(const TableReader& table, const costmodel::ModelShape& model,
                                "compute.stack is not given"
                              : "Megatron-LM's; compute.stack is not given"});
   }
+  if (table.has("zero_stage")) return;
   // Megatron-LM's distributed optimiser shards the state of the optimiser alone.
-  if (!table.has("zero_stage") && gpus.stack == Stack::megatron) gpus.zero_stage = 1;
+  if (gpus.stack == Stack::megatron) gpus.zero_stage = 1;
+  // Without a stage, context-parallel GPUs keep the whole state, as replicas do.
+  const bool by_stage = gpus.stack == Stack::megatron || gpus.stack == Stack::deepspeed;
+  if (by_stage && gpus.sharded == 1 && gpus.context_parallel > 1) gpus.zero_stage = 0;
 }
 
 /// The number of GPUs. Expert parallelism multiplied it until version 1.0: a scenario that counts so is read
