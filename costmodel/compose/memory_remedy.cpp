@@ -1,5 +1,6 @@
 #include "costmodel/compose/memory_remedy.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -35,16 +36,29 @@ std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>&
   return gpu_bytes(scenario);
 }
 
+/// Whether the scenario may state a stage: there are GPUs that can share the state.
+bool may_state_stage(const SiteGpus& gpus) { return gpus.sharded * gpus.context_parallel > 1; }
+
 /// The stage of ZeRO that the framework has: Megatron-LM's distributed optimiser has the first one. Where
-/// nobody has stated the framework, GPUs that share weights mean another one.
+/// nobody has stated the framework, GPUs that share weights mean another one. A higher stage that the
+/// scenario states is kept.
 int zero_stage_of(const SiteGpus& gpus) {
-  return gpus.stack == Stack::megatron && !gpus.stack_assumed ? 1 : 3;
+  const int usual = gpus.stack == Stack::megatron && !gpus.stack_assumed ? 1 : 3;
+  return may_state_stage(gpus) ? std::max(usual, gpus.zero_stage) : usual;
+}
+
+/// The setting of the stage beside one of compute.sharded, or nothing if it follows from that. A stage that
+/// the scenario states would stay, and without a stage sharded GPUs would mean that they share weights.
+std::string stage_setting(const SiteGpus& gpus) {
+  const int stage = zero_stage_of(gpus);
+  const bool follows = stage == 3 && !(may_state_stage(gpus) && gpus.zero_stage != stage);
+  return follows ? "" : " compute.zero_stage=" + std::to_string(stage);
 }
 
 /// What a scenario means with so many GPUs that share the state.
 void shard(SiteGpus& gpus, int sharded) {
-  gpus.sharded = sharded;
   gpus.zero_stage = zero_stage_of(gpus);
+  gpus.sharded = sharded;
   if (gpus.stack_assumed) gpus.stack = Stack::torchtitan;
 }
 
@@ -52,11 +66,8 @@ std::vector<Step> within_the_site(const SiteGpus& gpus) {
   std::vector<Step> steps;
   const int stage = zero_stage_of(gpus), sharded = gpus.sharded * gpus.data_parallel();
   if (sharded > 1 && (sharded > gpus.sharded || gpus.zero_stage < stage)) {
-    steps.push_back(
-        {"compute.sharded=" + std::to_string(sharded), [sharded](SiteGpus& g) { shard(g, sharded); }});
-    // Without it, sharded GPUs would mean that they share weights.
-    if (stage == 1 || (gpus.sharded > 1 && gpus.zero_stage < stage))
-      steps.back().setting += " compute.zero_stage=" + std::to_string(stage);
+    steps.push_back({"compute.sharded=" + std::to_string(sharded) + stage_setting(gpus),
+                     [sharded](SiteGpus& g) { shard(g, sharded); }});
   }
   if (gpus.outer_state_on == OuterStateOn::device)
     steps.push_back(
@@ -182,9 +193,8 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
       if (!step.setting.starts_with("compute.sharded")) taken.push_back(step);
     }
     remedy.gpu_bytes = inside_bytes;
-    const std::string stage = zero_stage_of(scenario.gpus) == 1 ? " compute.zero_stage=1" : "";
     take({"compute.gpus_per_site=" + std::to_string(gpus) + " compute.sharded=" + std::to_string(sharded) +
-              stage,
+              stage_setting(scenario.gpus),
           [gpus, sharded](SiteGpus& g) {
             g.count = gpus;
             shard(g, sharded);

@@ -71,6 +71,14 @@ std::vector<std::string> warnings_about(const Scenario& scenario) {
   };
   if (scenario.site_compute.empty()) add_profile(scenario.compute);
   for (const SiteCompute& site : scenario.site_compute) add_profile(site.compute);
+  const auto add_device = [&](const std::vector<Provenance>& catalogue) {
+    for (const Provenance& entry : catalogue)
+      if (entry.what == kOtherDevice &&
+          std::find(warnings.begin(), warnings.end(), entry.detail) == warnings.end())
+        warnings.push_back(entry.detail);
+  };
+  if (scenario.site_compute.empty()) add_device(scenario.catalogue);
+  for (const SiteCompute& site : scenario.site_compute) add_device(site.catalogue);
   const Counts counts = counts_of(scenario);
   for (const std::string& text : {tight_memory(counts), idle_replicas(scenario, counts)})
     if (!text.empty()) warnings.push_back(text);

@@ -7,6 +7,9 @@
 
 namespace fomoe::costmodel {
 
+/// An entry of a scenario's catalogue that is a warning as well: its steps were timed on another device.
+inline constexpr const char* kOtherDevice = "device of the step times";
+
 /// Sentences without a full stop, each once; empty if there is nothing to say. They name step profiles that
 /// say that they are superseded or were disturbed.
 std::vector<std::string> warnings_about(const Scenario& scenario);

@@ -174,9 +174,11 @@ std::optional<Efficiency> step_efficiency(const Scenario& scenario, double seque
   Efficiency efficiency;
   efficiency.mfu = model_flops_utilisation(flops, 1 / times.step_s(), peak);
   const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
-  const bool selective = profiled != nullptr && profiled->profile.origin &&
-                         profiled->profile.origin->recomputation == Recomputation::selective;
-  if (!selective && (times.step.adds_communication || scenario.gpus.count == 1)) {
+  // Of a log that says only that a part of each layer was computed again, the executed FLOPs are not known.
+  const bool unknown_part = profiled != nullptr && profiled->profile.origin &&
+                            profiled->profile.origin->recomputation == Recomputation::selective &&
+                            scenario.gpus.selective_checkpointing == SelectiveCheckpointing::none;
+  if (!unknown_part && (times.step.adds_communication || scenario.gpus.count == 1)) {
     const double executed = flops * times.step.executed_per_model_flops;
     efficiency.kernel_efficiency =
         executed / ((times.gradients_s - times.intra_site.before_optimizer()) * peak);

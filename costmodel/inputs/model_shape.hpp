@@ -102,6 +102,8 @@ struct ModelShape {
   /// Tokens that each token sees in window_layers layers: a sliding window, or a chunk of the sequence.
   std::int64_t window_tokens = 0;
   std::int64_t window_layers = 0;
+  /// The windows are chunks: a token sees those before it in its own chunk of window_tokens (Llama 4).
+  bool chunked = false;
   std::optional<SparseIndexer> indexer = std::nullopt;
   std::optional<LinearAttention> linear = std::nullopt;  // layers without attention
   // Layers that have only a feed-forward block, and layers that have none (Nemotron-H)

@@ -27,7 +27,8 @@ inline constexpr double kHostBytesPerS = 25e9;
 ///             (Rajbhandari et al. 2020, ZeRO)
 ///   tensor    divides every matrix and, with sequence parallelism, every activation
 ///             (Shoeybi et al. 2019, Megatron-LM; Korthikanti et al. 2022)
-///   context   divides the tokens of a sequence; for the state it is data parallelism
+///   context   divides the tokens of a sequence. It is data parallelism for the state, which its GPUs shard
+///             too if the state is sharded (sharded_degrees)
 ///   pipeline  divides the layers into stages, with the 1F1B schedule (Narayanan et al. 2021)
 /// Expert parallelism multiplies nothing: its GPUs are those of the other degrees, each of which holds a part
 /// of the experts, and tokens are sent to them (Lepikhin et al. 2020, GShard; Megatron-LM's parallel_state,
@@ -35,7 +36,9 @@ inline constexpr double kHostBytesPerS = 25e9;
 struct SiteGpus {
   int count = 1;
   int sharded = 1;
-  int zero_stage = 3;  // stage of the sharded degree: 1, 2 or 3
+  /// Stage of the sharded degree: 1, 2 or 3. 0: context-parallel GPUs of Megatron-LM or DeepSpeed, of which
+  /// nobody has stated that they shard the optimiser's state.
+  int zero_stage = 3;
   int tensor_parallel = 1;
   int context_parallel = 1;
   int expert_parallel = 1;

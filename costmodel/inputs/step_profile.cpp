@@ -155,10 +155,6 @@ std::vector<Provenance> step_provenance(const StepProfile& profile, const StepEs
     stated.push_back({"recomputation", how,
                       "the timed steps include " + std::string(to_string(origin.recomputation)) +
                           " activation checkpointing"});
-    if (origin.recomputation == Recomputation::selective)
-      stated.push_back({"activation memory", Origin::assumed,
-                        "as with full activation checkpointing; the timed run checkpointed selectively and "
-                        "kept more"});
   } else if (origin.recomputation == Recomputation::unstated) {
     stated.push_back(
         {"recomputation", Origin::assumed, "none in the timed steps, because the profile does not state it"});

@@ -9,35 +9,59 @@ namespace fomoe::costmodel {
 
 namespace {
 
+/// How many keys a token sees: all of its sequence, as an MFU counts them, or those up to itself.
+enum class Mask { none, causal };
+
+/// Keys that a token sees, mean over the sequence: at most `most` of those that stand for `rate` tokens each.
+/// Up to token t, t/r keys are complete. K = min(s/r, most) are seen from token K·r on, and r tokens see each
+/// smaller number: (r·K·(K − 1)/2 + (s − K·r + 1)·K)/s. That is (s + 1)/2 if a token sees all before it.
+double keys_seen(Mask mask, std::int64_t s, std::int64_t rate, std::int64_t most) {
+  const std::int64_t seen = std::min(s / rate, most);
+  if (mask == Mask::none || s == 0) return static_cast<double>(seen);
+  const auto k = static_cast<double>(seen), r = static_cast<double>(rate), tokens = static_cast<double>(s);
+  return (r * k * (k - 1) / 2 + (tokens - k * r + 1) * k) / tokens;
+}
+
+/// Tokens that a token sees of its window, or of its chunk: in each chunk of c tokens they are (c + 1)/2 on
+/// average, and the last chunk of a sequence may be shorter.
+double window_seen(const ModelShape& shape, Mask mask, std::int64_t s) {
+  const std::int64_t window = std::min(s, shape.window_tokens);
+  if (mask == Mask::none || !shape.chunked || window == 0) return keys_seen(mask, s, 1, window);
+  const auto of_chunk = [](std::int64_t tokens) { return static_cast<double>(tokens * (tokens + 1)) / 2; };
+  return (static_cast<double>(s / window) * of_chunk(window) + of_chunk(s % window)) / static_cast<double>(s);
+}
+
 // FLOPs of attention scores and weighted values: 2·s·(a·d_qk + a·d_v) in the forward pass of a layer that
 // sees s tokens, 3 times that with the backward pass; 12·d·s if a·d_qk = a·d_v = d. An indexer scores all s
 // tokens with its own heads, so that attention sees only the best of them. A layer of linear attention has
 // products with its state instead, whose number does not depend on s. Keys of compressed attention that stand
 // for several tokens count beside the window; an indexer scores them instead of the tokens.
-double attention_flops_per_token(const ModelShape& shape) {
+double attention_flops_per_token(const ModelShape& shape, Mask mask) {
   const std::int64_t layers = attention_layers(shape), s = shape.sequence_length;
   double multiply_adds = 0;
   if (shape.heads > 0) {
     const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));
-    const std::int64_t seen = shape.indexer ? std::min(s, shape.indexer->top_k) : s;
-    const std::int64_t window = std::min(s, shape.window_tokens);
-    const auto seen_by_all_layers =
-        static_cast<double>((layers - shape.window_layers) * seen + shape.window_layers * window);
-    multiply_adds = width * seen_by_all_layers;
+    const double seen = keys_seen(mask, s, 1, shape.indexer ? shape.indexer->top_k : s);
+    multiply_adds = width * (static_cast<double>(layers - shape.window_layers) * seen +
+                             static_cast<double>(shape.window_layers) * window_seen(shape, mask, s));
     if (shape.compressed) {
       const CompressedAttention& compressed = *shape.compressed;
-      const std::int64_t sparse = compressed.sparse_rate > 0 ? s / compressed.sparse_rate : 0;
-      const std::int64_t heavy = compressed.heavy_rate > 0 ? s / compressed.heavy_rate : 0;
-      const std::int64_t selected = shape.indexer ? std::min(sparse, shape.indexer->top_k) : sparse;
+      const auto keys = [&](std::int64_t rate, std::int64_t most) {
+        return rate > 0 ? keys_seen(mask, s, rate, most) : 0.0;
+      };
+      const double selected = keys(compressed.sparse_rate, shape.indexer ? shape.indexer->top_k : s);
       multiply_adds +=
-          width * static_cast<double>(compressed.sparse_layers * selected + compressed.heavy_layers * heavy);
+          width * (static_cast<double>(compressed.sparse_layers) * selected +
+                   static_cast<double>(compressed.heavy_layers) * keys(compressed.heavy_rate, s));
       if (shape.indexer)
-        multiply_adds += static_cast<double>(compressed.sparse_layers * shape.indexer->heads *
-                                             shape.indexer->dim * sparse);
+        multiply_adds +=
+            static_cast<double>(compressed.sparse_layers * shape.indexer->heads * shape.indexer->dim) *
+            keys(compressed.sparse_rate, s);
     }
   }
   if (shape.indexer && !shape.compressed)
-    multiply_adds += static_cast<double>(layers * shape.indexer->heads * shape.indexer->dim * s);
+    multiply_adds +=
+        static_cast<double>(layers * shape.indexer->heads * shape.indexer->dim) * keys_seen(mask, s, 1, s);
   if (shape.linear) {
     multiply_adds +=
         static_cast<double>(shape.linear->layers * linear_layer(*shape.linear, shape.d_model).state_products);
@@ -51,7 +75,7 @@ FlopsPerToken full_replica_flops(const ModelShape& shape) {
   FlopsPerToken flops;
   // The unembedding is a matrix product, the embedding look-up is not. A tied matrix counts once.
   flops.dense = kTrainingFlopsPerParameter * static_cast<double>(matrices.dense);
-  flops.attention = attention_flops_per_token(shape);
+  flops.attention = attention_flops_per_token(shape, Mask::none);
   flops.router = kTrainingFlopsPerParameter * static_cast<double>(matrices.router);
   if (shape.experts > 0) {
     flops.expert = kTrainingFlopsPerParameter * static_cast<double>(matrices.experts) *
@@ -81,16 +105,7 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
 }
 
 FlopsPerToken causal_flops(const ModelShape& shape, FlopsPerToken flops) {
-  if (shape.heads == 0 || shape.indexer || shape.compressed) return flops;
-  const auto s = static_cast<double>(shape.sequence_length);
-  // Token i of the sequence sees min(i, w) tokens, of which w are counted.
-  const auto masked_share = [&](double w) { return (w - 1) / (2 * s); };
-  const double window = std::min(s, static_cast<double>(shape.window_tokens));
-  const auto windows = static_cast<double>(shape.window_layers);
-  const double whole = static_cast<double>(attention_layers(shape)) - windows;
-  const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));
-  flops.attention -= kTrainingFlopsPerParameter * width *
-                     (whole * s * masked_share(s) + windows * window * masked_share(window));
+  flops.attention = attention_flops_per_token(shape, Mask::causal);
   return flops;
 }
 

@@ -75,7 +75,9 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
 
 /// The FLOPs that attention kernels execute: a token sees itself and the tokens before it, which are half of
 /// a sequence on average, and fewer than a window at the beginning (Dao 2023, FlashAttention-2, arXiv
-/// 2307.08691, section 3.1). Linear, compressed and indexed attention count as in `flops`.
+/// 2307.08691, section 3.1). In a chunk it sees what precedes it there; an indexer scores the tokens before
+/// it and selects among them; a compressed key is seen once all of its tokens have passed. Linear attention
+/// counts as in `flops`.
 FlopsPerToken causal_flops(const ModelShape& shape, FlopsPerToken flops);
 
 /// Share of experts in the FLOPs of a backward pass, which computes 2 of 3 parts and repeats `repeated` of

@@ -17,8 +17,9 @@ StageParameters stage_parameters(const SiteModel& model, const SiteLoad& load, i
 ShardedDegrees sharded_degrees(const SiteModel& model, const SiteLoad& load) {
   const SiteGpus& gpus = model.gpus;
   const double tensor = gpus.tensor_parallel;
-  const bool with_context =
-      gpus.sharded > 1 || gpus.stack == Stack::megatron || gpus.stack == Stack::torchtitan;
+  const bool has_stage =
+      gpus.zero_stage > 0 && (gpus.stack == Stack::megatron || gpus.stack == Stack::deepspeed);
+  const bool with_context = gpus.sharded > 1 || gpus.stack == Stack::torchtitan || has_stage;
   const double dense = model.shards_all_gpus
                            ? load.gpus / static_cast<double>(gpus.tensor_parallel * gpus.pipeline_parallel)
                            : static_cast<double>(gpus.sharded * (with_context ? gpus.context_parallel : 1));

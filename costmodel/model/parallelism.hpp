@@ -74,10 +74,12 @@ struct IntraSiteSeconds {
 };
 
 /// GPUs of a site among which ZeRO divides the dense parameters and the experts of a GPU. fsdp shards among
-/// all GPUs that the other degrees leave. Context-parallel GPUs have the same parameters and shard them too,
-/// with Megatron-LM and torchtitan or if `sharded` GPUs do. The experts are already divided among e·t_e of
-/// the Z_d·t GPUs that share the dense parameters, so that max(1, Z_d·t / (e·t_e)) of them share a part of
-/// the experts.
+/// all GPUs that the other degrees leave. Context-parallel GPUs have the same parameters and shard them too
+/// if `sharded` GPUs do. Without those, torchtitan's shard them (its mesh dp_shard_cp), and Megatron-LM's and
+/// DeepSpeed's do if the scenario states a stage: Megatron-LM's distributed optimiser shards over data and
+/// context parallelism together, and without it each GPU has the whole state. The experts are already divided
+/// among e·t_e of the Z_d·t GPUs that share the dense parameters, so that max(1, Z_d·t / (e·t_e)) of them
+/// share a part of the experts.
 struct ShardedDegrees {
   double dense, experts;
 };

@@ -47,6 +47,7 @@ constexpr Member<ModelShape, bool> kFlags[] = {
     {"qkv_bias", &ModelShape::qkv_bias},
     {"output_bias", &ModelShape::output_bias},
     {"sinks", &ModelShape::sinks},
+    {"chunked", &ModelShape::chunked},
     {"gated", &ModelShape::gated},
     {"ffn_bias", &ModelShape::ffn_bias},
     {"router_bias", &ModelShape::router_bias},
@@ -152,9 +153,12 @@ ModelShape read_exact_shape(const std::string& path, const JsonKind& kind, const
   shape.d_model = reader.count("d_model", least);
   shape.layers = reader.count("layers", 1);
   shape.heads = reader.count("heads", least);
-  shape.experts = reader.count("experts", least);
-  shape.active_experts = reader.count("active_experts", least);
-  shape.d_expert = reader.count("d_expert", least);
+  // So may one that a scenario describes by its keys: all of its layers are dense.
+  const bool dense = reader.has("dense_layers") && reader.count("dense_layers", 0) == shape.layers;
+  const std::int64_t least_expert = dense ? 0 : least;
+  shape.experts = reader.count("experts", least_expert);
+  shape.active_experts = reader.count("active_experts", least_expert);
+  shape.d_expert = reader.count("d_expert", least_expert);
   shape.vocabulary = reader.count("vocabulary", least);
   shape.sequence_length = reader.count("sequence_length", least_sequence);
   for (const auto& member : kCounts) {

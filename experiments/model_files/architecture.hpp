@@ -18,6 +18,17 @@ struct Flag {
 
 inline constexpr std::int64_t kNoLayer = -1;
 
+/// Which layers see sliding_window tokens without layer_types, where the library has a rule of its own. All
+/// but late_always need use_sliding_window.
+enum class WindowRule {
+  none,         // full_every says it
+  late,         // from layer max_window_layers on (Qwen2, Qwen3)
+  late_always,  // the same, whatever use_sliding_window says (dots.llm1)
+  even,         // those of layers 0, 2, 4, … that are below max_window_layers (Qwen2-MoE)
+  all,          // (Qwen3-MoE)
+  not_rotated   // those without rotary embedding (SmolLM3)
+};
+
 /// A row. The defaults describe a dense model with two norms per layer, gated feed-forward blocks and heads
 /// that may share keys and values. A name of a field is nullptr if the architecture does not have the field.
 struct Architecture {
@@ -46,6 +57,7 @@ struct Architecture {
   /// 0: all layers see the whole sequence. kNoLayer: none does, if the config has a sliding_window. Older
   /// configs of some architectures state n.
   std::int64_t full_every = 0;
+  WindowRule window_rule = WindowRule::none;
   std::int64_t norms_per_layer = 2;
   bool tied = false;                       // of a config whose tie_word_embeddings is null
   bool embedding_counts_as_active = true;  // the convention of the publisher
@@ -73,6 +85,11 @@ std::span<const Wrapper> wrappers();
 /// The kinds of the layers by the field layer_types or one of its older names; empty if the file has none.
 /// Throws FileError unless there is a kind for each of `layers` layers.
 std::vector<std::string> layer_types(const ConfigReader& config, std::int64_t layers);
+
+/// The number of layers that see sliding_window tokens by the rule, which is not none. `types` are the kinds
+/// of the layers, or empty.
+std::int64_t layers_by_rule(WindowRule rule, const ConfigReader& config, std::int64_t layers,
+                            const std::vector<std::string>& types);
 
 /// Sets which layers have experts: the i-th layer if chosen[i].
 void set_moe_layers(costmodel::ModelShape& shape, const std::vector<bool>& chosen);

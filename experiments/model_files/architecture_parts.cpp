@@ -50,6 +50,24 @@ std::vector<std::string> layer_types(const ConfigReader& config, std::int64_t la
   return types;
 }
 
+// A config states use_sliding_window = false beside a window that the library then ignores.
+std::int64_t layers_by_rule(WindowRule rule, const ConfigReader& config, std::int64_t layers,
+                            const std::vector<std::string>& types) {
+  const bool chosen = config.states("use_sliding_window") && config.yes_no_or("use_sliding_window", false);
+  if (rule != WindowRule::late_always && !chosen) return 0;
+  if (!types.empty()) return std::count(types.begin(), types.end(), "sliding_attention");
+  if (rule == WindowRule::all) return layers;
+  if (rule == WindowRule::not_rotated) {
+    if (const auto rotated = config.numbers("no_rope_layers", 1); rotated && !rotated->empty())
+      return std::count(rotated->begin(), rotated->end(), 0);
+    const std::int64_t every = config.count_or("no_rope_layer_interval", 4);
+    return every > 0 ? layers / every : 0;
+  }
+  const std::int64_t limit = config.count("max_window_layers", 0);
+  if (rule == WindowRule::even) return (std::min(limit, layers) + 1) / 2;
+  return std::max<std::int64_t>(0, layers - limit);
+}
+
 void set_moe_layers(ModelShape& shape, const std::vector<bool>& chosen) {
   shape.moe_layer_list.clear();
   shape.dense_layers = 0;
@@ -189,6 +207,7 @@ void interleaved_llama(ModelShape& shape, const ConfigReader& config) {
   if (!config.has("attention_chunk_size")) return;
   // The layers without rotary embedding see the whole sequence; the others see their chunk.
   shape.window_tokens = config.count("attention_chunk_size");
+  shape.chunked = true;
   const std::int64_t every = config.count_or("no_rope_layer_interval", 4);
   std::int64_t full = every > 0 ? shape.layers / every : 0;
   const auto rotated = config.numbers("no_rope_layers", 1);  // 1: with rotary embedding

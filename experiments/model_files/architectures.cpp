@@ -91,12 +91,13 @@ constexpr Architecture minimax(const char* model_type) {
           .adapt = lightning_attention};
 }
 
-constexpr Architecture qwen3_moe(const char* model_type) {
+constexpr Architecture qwen3_moe(const char* model_type, WindowRule window_rule) {
   return {.model_type = model_type,
           .experts = "num_experts",
           .qkv_bias = kAttentionBias,
           .output_bias = kAttentionBias,
           .query_key_norm = QueryKeyNorm::per_head,
+          .window_rule = window_rule,
           .adapt = sparse_steps};
 }
 
@@ -170,8 +171,8 @@ constexpr Architecture kMixtures[] = {
      .experts = "num_local_experts",
      .d_expert = "intermediate_size",
      .full_every = kNoLayer},
-    qwen3_moe("qwen3_moe"),
-    qwen3_moe("qwen3_vl_moe_text"),
+    qwen3_moe("qwen3_moe", WindowRule::all),
+    qwen3_moe("qwen3_vl_moe_text", WindowRule::none),
     {.model_type = "olmoe",
      .experts = "num_experts",
      .d_expert = "intermediate_size",
@@ -179,6 +180,13 @@ constexpr Architecture kMixtures[] = {
      .output_bias = kAttentionBias,
      .query_key_norm = QueryKeyNorm::all_heads},
     deepseek_v3("deepseek_v3"),
+    // Mistral Small 4: the layers of DeepSeek-V3, whose router has no bias.
+    {.model_type = "mistral4",
+     .experts = "n_routed_experts",
+     .shared = "n_shared_experts",
+     .dense_first = "first_k_dense_replace",
+     .prediction_modules = nullptr,
+     .latent = true},
     deepseek_v3("kimi_k2"),
     {.model_type = "gpt_oss",
      .experts = "num_local_experts",
@@ -210,12 +218,14 @@ constexpr Architecture kMixtures[] = {
      .output_bias = kAttentionBias,
      .router_bias = kYes,
      .query_key_norm = QueryKeyNorm::per_head,
+     .window_rule = WindowRule::late_always,
      .adapt = moe_frequency},
     {.model_type = "qwen2_moe",
      .experts = "num_experts",
      .shared_width = "shared_expert_intermediate_size",
      .qkv_bias = {"qkv_bias", true},
      .shared_gate = true,
+     .window_rule = WindowRule::even,
      .adapt = sparse_steps},
     qwen_next("qwen3_next"),
     qwen_next("qwen3_5_moe_text"),

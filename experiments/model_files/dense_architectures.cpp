@@ -22,11 +22,12 @@ constexpr Architecture gemma3(const char* model_type) {
           .tied = true};
 }
 
-constexpr Architecture qwen3(const char* model_type) {
+constexpr Architecture qwen3(const char* model_type, WindowRule window_rule) {
   return {.model_type = model_type,
           .qkv_bias = kMayBeBiased,
           .output_bias = kMayBeBiased,
-          .query_key_norm = QueryKeyNorm::per_head};
+          .query_key_norm = QueryKeyNorm::per_head,
+          .window_rule = window_rule};
 }
 
 constexpr Architecture kDense[] = {
@@ -34,13 +35,13 @@ constexpr Architecture kDense[] = {
      .qkv_bias = kMayBeBiased,
      .output_bias = kMayBeBiased,
      .ffn_bias = {"mlp_bias", false}},
-    qwen3("qwen3"),
-    qwen3("qwen3_vl_text"),
+    qwen3("qwen3", WindowRule::late),
+    qwen3("qwen3_vl_text", WindowRule::none),
     {.model_type = "mistral", .full_every = kNoLayer},
     {.model_type = "ministral3", .full_every = kNoLayer},
-    {.model_type = "qwen2", .qkv_bias = kBiased},
-    {.model_type = "qwen2_vl_text", .qkv_bias = kBiased},
-    {.model_type = "qwen2_5_vl_text", .qkv_bias = kBiased},
+    {.model_type = "qwen2", .qkv_bias = kBiased, .window_rule = WindowRule::late},
+    {.model_type = "qwen2_vl_text", .qkv_bias = kBiased, .window_rule = WindowRule::late},
+    {.model_type = "qwen2_5_vl_text", .qkv_bias = kBiased, .window_rule = WindowRule::late},
     {.model_type = "olmo2",
      .qkv_bias = kMayBeBiased,
      .output_bias = kMayBeBiased,
@@ -67,6 +68,7 @@ constexpr Architecture kDense[] = {
      .qkv_bias = kMayBeBiased,
      .output_bias = kMayBeBiased,
      .ffn_bias = {"mlp_bias", false},
+     .window_rule = WindowRule::not_rotated,
      .tied = true},
     {
         .model_type = "seed_oss",
@@ -98,7 +100,7 @@ constexpr Wrapper kWrappers[] = {
     {"gemma3", "text_config", "gemma3_text"},
     {"qwen3_5_moe", "text_config", "qwen3_5_moe_text"},
     {"qwen3_5", "text_config", "qwen3_5_text"},
-    {"mistral3", "text_config", "mistral"},
+    {"mistral3", "text_config", "mistral"},  // also around ministral3 and mistral4
     {"qwen2_vl", "text_config", "qwen2_vl_text"},
     {"qwen2_5_vl", "text_config", "qwen2_5_vl_text"},
     {"qwen3_vl", "text_config", "qwen3_vl_text"},

@@ -128,6 +128,8 @@ void read_window(ModelShape& shape, const ConfigReader& config, const Architectu
     layers = shape.layers - shape.layers / every;
   }
   if (types.empty() && row.full_every == kNoLayer) layers = shape.layers;
+  if (row.window_rule != WindowRule::none)
+    layers = layers_by_rule(row.window_rule, config, shape.layers, types);
   if (layers == 0 || !config.has("sliding_window")) return;
   shape.window_tokens = config.count("sliding_window");
   shape.window_layers = layers;
@@ -195,12 +197,13 @@ struct LanguageModel {
   ConfigReader config;
   const Architecture* row = nullptr;  // nullptr: no row has this architecture
   std::string where;                  // the object of the config, if the model has more than a language model
+  std::string unknown_type;           // of the language model in a known wrapper, if no row has it
 };
 
 LanguageModel language_model(const ConfigReader& config, const std::string& type,
                              const std::vector<Architecture>& rows) {
   if (const Architecture* row = row_of(rows, type)) {
-    LanguageModel model{config, row, ""};
+    LanguageModel model{config, row, "", ""};
     model.config.take_defaults(type);
     return model;
   }
@@ -211,12 +214,15 @@ LanguageModel language_model(const ConfigReader& config, const std::string& type
   if (wraps) objects.insert(objects.begin(), known->inside);
   for (const char* object : objects) {
     if (!config.has(object)) continue;
-    LanguageModel model{config.inside(object), nullptr, object};
+    LanguageModel model{config.inside(object), nullptr, object, ""};
     std::string text_type = word(model.config.json(), "model_type");
+    // Some files repeat the name of the whole model. Any other name is that of an architecture, which the
+    // usual one of the wrapper need not resemble.
+    if (wraps && (text_type.empty() || text_type == type)) text_type = known->text_type;
     model.row = row_of(rows, text_type);
     if (model.row == nullptr && wraps) {
-      text_type = known->text_type;
-      model.row = row_of(rows, text_type);
+      model.unknown_type = text_type;
+      return model;
     }
     if (model.row == nullptr) continue;
     model.config.take_defaults(text_type);
@@ -225,9 +231,9 @@ LanguageModel language_model(const ConfigReader& config, const std::string& type
       model.config.take("tie_word_embeddings", config.json()["tie_word_embeddings"]);
     return model;
   }
-  if (!wraps) return {config, nullptr, ""};
+  if (!wraps) return {config, nullptr, "", ""};
   if (!config.states("hidden_size")) (void)config.inside(known->inside);  // refuses
-  LanguageModel model{config, row_of(rows, known->text_type), "the config"};
+  LanguageModel model{config, row_of(rows, known->text_type), "the config", ""};
   model.config.take_defaults(known->text_type);
   return model;
 }
@@ -268,10 +274,10 @@ std::vector<Provenance> notes_about(const ConfigReader& whole, const LanguageMod
 
 // Names the two ways that need no row, with commands for this file. No similar name is proposed: a program
 // wrote the file, and a model of another architecture would be counted wrongly.
-[[noreturn]] void refuse_type(const ConfigReader& config, const std::string& type) {
+[[noreturn]] void refuse_type(const ConfigReader& config, const std::string& field, const std::string& type) {
   const std::string folder = std::filesystem::path(config.path()).parent_path().string();
   const std::string place = folder.empty() ? "." : folder;
-  fail(config.place("model_type"), "model_type", '"' + type + '"',
+  fail(config.place("model_type"), field, '"' + type + '"',
        fmt::format(
            "one of the {} names that `fomoe list models` lists, or one of the two other ways to describe "
            "a model: the folder of its *.safetensors files, which are enough for any architecture "
@@ -316,7 +322,9 @@ GuessedModel read_hf_model(const std::string& path, const HfOptions& options) {
       config, fmt::format("one of the {} names that `fomoe list models` lists", hf_model_types().size()));
   const std::vector<Architecture> rows = architectures();
   const LanguageModel language = language_model(config, type, rows);
-  if (language.row == nullptr) refuse_type(config, type);
+  if (!language.unknown_type.empty())
+    refuse_type(language.config, language.where + ".model_type", language.unknown_type);
+  if (language.row == nullptr) refuse_type(config, "model_type", type);
   GuessedModel model;
   model.shape = read_model(language.config, *language.row, options);
   model.shape.architecture = type;

@@ -36,7 +36,7 @@ Json compute_json(const costmodel::ComputeSpec& compute, const costmodel::SiteGp
   scenario.gpus = gpus;
   Json json = compute_kind_json(compute);
   json.update(members_json("compute", scenario));
-  if (gpus.sharded == 1) json.erase("zero_stage");
+  if (gpus.sharded * gpus.context_parallel == 1 || gpus.zero_stage == 0) json.erase("zero_stage");
   if (gpus.outer_state_on == costmodel::OuterStateOn::device) json.erase("host_bytes_per_s");
   return json;
 }
@@ -208,6 +208,7 @@ Json to_json(const costmodel::ModelShape& shape) {
   if (shape.prediction_modules > 0) json["prediction_modules"] = shape.prediction_modules;
   json["window_tokens"] = shape.window_tokens;
   json["window_layers"] = shape.window_layers;
+  if (shape.chunked) json["chunked"] = true;
   json["tied_embeddings"] = shape.tied_embeddings;
   return json;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/step_profiles/depth.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::step_profiles {
@@ -15,11 +16,8 @@ using costmodel::StepProfile;
 using costmodel::StepSample;
 
 void check(const StepProfile& shallow, const StepProfile& deep, std::int64_t layers) {
-  costmodel::ModelShape same = shallow.model;
-  same.layers = deep.model.layers;
-  same.name = deep.model.name;
   const std::string two_depths = "fomoe-train profile --model large --layers 2 …, and --layers 4";
-  if (!(same == deep.model))
+  if (!one_model(shallow.model, deep.model))
     throw InputError("profiles", "two models that differ in more than the number of layers",
                      "one model at two depths", two_depths);
   if (shallow.device_name != deep.device_name || shallow.dtype != deep.dtype) {
@@ -58,7 +56,7 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     composed.source = shallow.source;
   }
   composed.shared_device = shallow.shared_device || deep.shared_device;
-  composed.model.layers = layers;
+  composed.model = at_depth(shallow.model, deep.model, layers);
   composed.model.name = "custom";
   composed.points.clear();
   for (const ProfilePoint& point : deep.points) {

@@ -7,7 +7,8 @@
 
 namespace fomoe::step_profiles {
 
-/// All layers are assumed to do the same work, so each part of a step takes
+/// All layers are assumed to do the same work, or all groups of layers if they are of several kinds, so each
+/// part of a step takes
 ///
 ///   t(L) = t(a) + (L − a)·(t(b) − t(a)) / (b − a)
 ///

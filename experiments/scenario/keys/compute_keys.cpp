@@ -97,8 +97,9 @@ constexpr Key kComputeKeys[] = {
      "number of GPUs that shard optimiser state, gradients and weights (ZeRO, FSDP) and split the batch", "8",
      gpus<&SiteGpus::sharded>, counts},
     {"zero_stage", Values(Kind::count, 3), "", "3, or 1 if stack is megatron",
-     "ZeRO stage: 1 shards the optimiser state, 2 also the gradients, 3 also the weights", "2",
-     gpus<&SiteGpus::zero_stage>, counts},
+     "ZeRO stage: 1 shards the optimiser state, 2 also the gradients, 3 also the weights; among the GPUs of "
+     "sharded and context_parallel together",
+     "2", gpus<&SiteGpus::zero_stage>, counts},
     {"tensor_parallel", Values(Kind::count, kMaxGpus), "1", "", "number of GPUs that split every matrix", "4",
      gpus<&SiteGpus::tensor_parallel>, counts},
     {"expert_parallel", Values(Kind::count, kMaxGpus), "1", "",
@@ -109,7 +110,10 @@ constexpr Key kComputeKeys[] = {
      "number of GPUs that split the matrices of an expert", "1", gpus<&SiteGpus::expert_tensor_parallel>,
      counts},
     {"context_parallel", Values(Kind::count, kMaxGpus), "1", "",
-     "number of GPUs that split the tokens of a sequence", "2", gpus<&SiteGpus::context_parallel>, counts},
+     "number of GPUs that split the tokens of a sequence; they also shard the state as sharded GPUs do: if "
+     "sharded is above 1, if zero_stage is given (Megatron-LM's distributed optimiser), or if stack is "
+     "torchtitan; otherwise each of them keeps the whole state",
+     "2", gpus<&SiteGpus::context_parallel>, counts},
     {"context_exchange", Kind::choice, "\"ring\"", "", "how context-parallel GPUs exchange keys and values",
      "\"all_to_all\"", gpus<&SiteGpus::context_exchange>},
     {"sequence_parallel", Kind::boolean, "", "true if tensor_parallel is above 1",

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "costmodel/compose/warnings.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 
@@ -40,8 +41,41 @@ void read_stack(const TableReader& table, const costmodel::ModelShape& model,
                                "compute.stack is not given"
                              : "Megatron-LM's; compute.stack is not given"});
   }
+  if (table.has("zero_stage")) return;
   // Megatron-LM's distributed optimiser shards the state of the optimiser alone.
-  if (!table.has("zero_stage") && gpus.stack == Stack::megatron) gpus.zero_stage = 1;
+  if (gpus.stack == Stack::megatron) gpus.zero_stage = 1;
+  // Without a stage, context-parallel GPUs keep the whole state, as replicas do.
+  const bool by_stage = gpus.stack == Stack::megatron || gpus.stack == Stack::deepspeed;
+  if (by_stage && gpus.sharded == 1 && gpus.context_parallel > 1) gpus.zero_stage = 0;
+}
+
+/// Activation checkpointing of the run whose steps a profile has. The timed steps include what it repeats.
+/// Nobody knows of which part a selective one was, so that the memory is that of all layers unless the
+/// scenario states the part.
+void read_recomputation(const TableReader& table, costmodel::Recomputation timed, SiteGpus& gpus,
+                        std::vector<Provenance>& catalogue) {
+  using costmodel::Recomputation;
+  const bool stated = gpus.selective_checkpointing != costmodel::SelectiveCheckpointing::none;
+  if (timed == Recomputation::selective && stated) return;
+  if (stated) {
+    fail(table.place("selective_checkpointing"), "compute.selective_checkpointing",
+         fmt::format("\"{}\", with a profile whose steps include full recomputation",
+                     to_string(gpus.selective_checkpointing)),
+         "\"none\", or no selective_checkpointing", "selective_checkpointing = \"none\"");
+  }
+  if (table.has("activation_checkpointing") && !gpus.activation_checkpointing) {
+    table.refuse("activation_checkpointing", "false, with a profile whose steps include recomputation",
+                 timed == Recomputation::selective
+                     ? "true, or the part of each layer in selective_checkpointing"
+                     : "true, or no activation_checkpointing");
+  }
+  gpus.activation_checkpointing = true;
+  if (timed == Recomputation::selective) {
+    catalogue.push_back(
+        {"activation memory", Origin::assumed,
+         "as with full activation checkpointing; the timed run checkpointed selectively and kept "
+         "more: compute.selective_checkpointing states which part was computed again"});
+  }
 }
 
 /// The number of GPUs. Expert parallelism multiplied it until version 1.0: a scenario that counts so is read
@@ -106,7 +140,16 @@ void read_site_gpus(const Document& document, costmodel::Scenario& scenario) {
 
   // The card is the one that the scenario names, or else the one on which the steps were timed.
   const Accelerator* accelerator = read_accelerator(document);
-  if (accelerator == nullptr && profile != nullptr) accelerator = accelerator_of_device(profile->device_name);
+  const Accelerator* timed = profile == nullptr ? nullptr : accelerator_of_device(profile->device_name);
+  if (accelerator != nullptr && timed != nullptr && accelerator != timed) {
+    catalogue.push_back(
+        {costmodel::kOtherDevice, Origin::assumed,
+         fmt::format(
+             "the steps of the profile were timed on {}, and the peak rate and the memory are those of "
+             "compute.accelerator = \"{}\": an MFU, and what fits, are those of neither",
+             profile->device_name, accelerator->name)});
+  }
+  if (accelerator == nullptr) accelerator = timed;
   if (!table.has("gpu_memory") && accelerator != nullptr) {
     gpus.gpu_memory_bytes = accelerator->usable_memory_bytes.value_or(accelerator->memory_bytes);
     Provenance memory =
@@ -122,10 +165,7 @@ void read_site_gpus(const Document& document, costmodel::Scenario& scenario) {
         "GPU memory bandwidth", fmt::format("{:g} GB/s", gpus.memory_bytes_per_s / 1e9), *accelerator));
   }
   if (profile != nullptr && costmodel::recomputes(*profile)) {
-    if (table.has("activation_checkpointing") && !gpus.activation_checkpointing)
-      table.refuse("activation_checkpointing", "false, with a profile whose steps include recomputation",
-                   "true, or no activation_checkpointing");
-    gpus.activation_checkpointing = true;
+    read_recomputation(table, profile->origin->recomputation, gpus, catalogue);
   }
 }
 

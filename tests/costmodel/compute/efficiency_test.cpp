@@ -107,6 +107,26 @@ TEST_CASE("causal masking leaves of attention the pairs of a token with itself a
   shape.window_layers = shape.layers;
   shape.window_tokens = 4;
   CHECK(causal_flops(shape, full_replica_flops(shape)).attention == Approx(3.4 * pairs).epsilon(1e-12));
+  // Chunks of 4, 4 and 2 tokens, in which they see 1, 2, … of them: 10 + 10 + 3 pairs.
+  shape.chunked = true;
+  CHECK(causal_flops(shape, full_replica_flops(shape)).attention == Approx(2.3 * pairs).epsilon(1e-12));
+  shape.window_tokens = 10;  // one chunk of the whole sequence
+  CHECK(causal_flops(shape, full_replica_flops(shape)).attention == Approx(5.5 * pairs).epsilon(1e-12));
+}
+
+TEST_CASE("an indexer scores the tokens before each token, of which attention sees the best") {
+  ModelShape shape = parallel_site({kPeak, 0, 0.4}).model;
+  shape.sequence_length = 10;
+  const double pairs = 6.0 * 2 * 6720 * static_cast<double>(shape.layers);
+  const auto causal = [&](std::int64_t top_k) {
+    shape.indexer = SparseIndexer{3, 8, top_k};
+    return causal_flops(shape, full_replica_flops(shape)).attention;
+  };
+  const double scores = 6.0 * 3 * 8 * static_cast<double>(shape.layers) * 5.5;  // 55 pairs of 10 tokens
+  // The best 4: as with a window of 4. The best 10 or 100 are all.
+  CHECK(causal(4) == Approx(3.4 * pairs + scores).epsilon(1e-12));
+  CHECK(causal(10) == Approx(5.5 * pairs + scores).epsilon(1e-12));
+  CHECK(causal(100) == Approx(5.5 * pairs + scores).epsilon(1e-12));
 }
 
 TEST_CASE("a sweep by formula has the step times and the FLOPs per token of a single scenario") {

@@ -75,6 +75,19 @@ TEST_CASE("compressed attention by hand: scores of a window, of selected keys an
   CHECK(attention_flops(shape) == 6.0 * (4 * 2 * 6 * (2 * 4 + 50 + 20)));
 }
 
+TEST_CASE("compressed attention by hand: a key is seen once all of its tokens have passed") {
+  ModelShape shape = compressed();
+  // Of 10 tokens: windows of 4 have 34 pairs. Token t sees t/2 keys of two tokens: 0 1 1 2 2 3 3 4 4 5, of
+  // which 25 are scored and at most 3 each, 21, are seen. Keys of five tokens: one for tokens 5 to 9, two for
+  // the last.
+  const FlopsPerToken causal = causal_flops(shape, full_replica_flops(shape));
+  CHECK(causal.attention ==
+        doctest::Approx(6.0 * (4 * 2 * 6 * (2 * 34 + 21 + 7) + 5 * 9 * 25) / 10).epsilon(1e-12));
+  shape.indexer.reset();
+  CHECK(causal_flops(shape, full_replica_flops(shape)).attention ==
+        doctest::Approx(6.0 * 4 * 2 * 6 * (2 * 34 + 25 + 7) / 10).epsilon(1e-12));
+}
+
 TEST_CASE("residual streams by hand: weights of mixing for two blocks of each layer, and for the output") {
   ModelShape shape = tests::divisible_shape();
   const ParameterCounts before = count_parameters(shape);

@@ -204,6 +204,28 @@ TEST_CASE("Mistral 3 contains a language model of one of several architectures")
         std::string::npos);
 }
 
+TEST_CASE("a known wrapper around a language model of an unknown architecture is refused, and not guessed") {
+  const Folder folder;
+  const Json text = {{"model_type", "mistral5"},    {"hidden_size", 64},        {"num_hidden_layers", 2},
+                     {"num_attention_heads", 4},    {"num_key_value_heads", 2}, {"vocab_size", 100},
+                     {"intermediate_size", 32},     {"n_routed_experts", 8},    {"kv_lora_rank", 16},
+                     {"tie_word_embeddings", false}};
+  for (const char* wrapper : {"mistral3", "gemma3", "qwen3_vl", "kimi_vl"}) {
+    CAPTURE(wrapper);
+    const std::string message = refusal(folder, {{"model_type", wrapper}, {"text_config", text}});
+    CHECK(message.find("text_config.model_type: got \"mistral5\"; expected one of the ") !=
+          std::string::npos);
+    CHECK(message.find("for example fomoe model ") != std::string::npos);
+  }
+  // Without a type, or with the wrapper's own, it is the usual one.
+  Json plain = text;
+  plain["head_dim"] = 16;
+  for (const char* type : {"", "qwen3_vl"}) {
+    plain["model_type"] = type;
+    CHECK(refusal(folder, {{"model_type", "qwen3_vl"}, {"text_config", plain}}) == "accepted");
+  }
+}
+
 TEST_CASE("the experts for images of ERNIE-VL do not count, in either form of its config") {
   const Folder folder;
   Json config = {{"model_type", "ernie4_5_moe_vl"},

@@ -5,6 +5,7 @@
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "tests/experiments/run_fomoe.hpp"
+#include "tests/memory_of.hpp"
 
 using namespace fomoe;
 using namespace fomoe::tests;
@@ -95,6 +96,27 @@ TEST_CASE(
         Stack::megatron);
   CHECK(read_tables(kOther + "stack = \"deepspeed\"\n").gpus.stack == Stack::deepspeed);
   CHECK(said_of(read_tables(kOther + "stack = \"deepspeed\"\n"), "memory layout").empty());
+}
+
+TEST_CASE("context-parallel GPUs shard the state as Megatron-LM's distributed optimiser and torchtitan do") {
+  const auto moments = [](const std::string& keys) {
+    const costmodel::Scenario s = read_tables(kOther + keys);
+    return costmodel::memory_per_gpu(s).moments;
+  };
+  for (const std::string stack : {"megatron", "deepspeed"}) {
+    CAPTURE(stack);
+    const std::string of = "stack = \"" + stack + "\"\n";
+    const double whole = moments(of);
+    // Eight replicas keep all of it, whether they split the batch or the sequences.
+    CHECK(moments(of + "data_parallel = 8\n") == whole);
+    CHECK(moments(of + "context_parallel = 8\n") == whole);
+    CHECK(moments(of + "context_parallel = 8\nzero_stage = 1\n") == whole / 8);
+    CHECK(moments(of + "sharded = 8\nzero_stage = 1\n") == whole / 8);
+    CHECK(moments(of + "context_parallel = 4\nsharded = 2\n") == whole / 8);
+  }
+  const double whole = moments("stack = \"torchtitan\"\n");
+  CHECK(moments("stack = \"torchtitan\"\ndata_parallel = 8\n") == whole);
+  CHECK(moments("stack = \"torchtitan\"\ncontext_parallel = 8\n") == whole / 8);
 }
 
 TEST_CASE("settings that a framework does not have are refused, with one that it has") {

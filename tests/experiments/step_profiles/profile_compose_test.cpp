@@ -2,8 +2,10 @@
 // marked as computed.
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "experiments/files/step_profile_io.hpp"
 #include "tests/experiments/run_fomoe.hpp"
@@ -82,6 +84,65 @@ TEST_CASE(
   CHECK(
       said.starts_with("computed: composed of 4 layers, extrapolated linearly from steps with 2 and 3 "
                        "layers: a device"));
+}
+
+TEST_CASE(
+    "models whose layers are of several kinds are composed, and what counts layers follows their number") {
+  const Folder folder;
+  using costmodel::ModelShape;
+  const auto dense = [](ModelShape& m) {
+    m.architecture = "llama";
+    m.experts = m.active_experts = m.d_expert = 0;
+    m.dense_layers = m.layers;
+    m.d_ffn = 128;
+  };
+  const auto windowed = [](ModelShape& m) {  // the last of every four layers sees the whole sequence
+    m.architecture = "olmo3";
+    m.window_tokens = 16;
+    m.window_layers = m.layers - m.layers / 4;
+  };
+  const auto hybrid = [](ModelShape& m) {
+    m.architecture = "qwen3_next";
+    m.linear = costmodel::LinearAttention{.layers = m.layers - m.layers / 4, .key_heads = 2, .key_dim = 8};
+  };
+  const auto dense_first = [](ModelShape& m) {
+    m.architecture = "deepseek_v3";
+    m.dense_layers = 1;
+    m.d_ffn = 128;
+  };
+  const auto every_second = [](ModelShape& m) {
+    m.architecture = "llama4_text";
+    m.d_ffn = 128;
+    for (std::int64_t i = 1; i < m.layers; i += 2) m.moe_layer_list.push_back(i);
+  };
+  int i = 0;
+  const std::vector<std::function<void(ModelShape&)>> kinds = {dense, windowed, hybrid, dense_first,
+                                                               every_second};
+  for (const auto& kind : kinds) {
+    CAPTURE(i++);
+    for (const std::int64_t layers : {4, 8}) {
+      costmodel::StepProfile profile = of_depth(layers);
+      kind(profile.model);
+      write_all(folder / (std::to_string(layers) + ".json"), scenario::step_profile_json(profile));
+    }
+    const Ran ran = run_in(folder.path(), "fomoe profile compose 4.json 8.json --layers 16 --output 16.json");
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    ModelShape expected = of_depth(16).model;
+    kind(expected);
+    expected.name = "custom";
+    CHECK(scenario::read_step_profile(folder / "16.json").model == expected);
+  }
+  // A depth that has no whole number of windows: the message names the next one that has.
+  for (const std::int64_t layers : {4, 8}) {
+    costmodel::StepProfile profile = of_depth(layers);
+    windowed(profile.model);
+    write_all(folder / (std::to_string(layers) + ".json"), scenario::step_profile_json(profile));
+  }
+  const Ran refused = run_in(folder.path(), "fomoe profile compose 4.json 8.json --layers 17 --output -");
+  CHECK(refused.exit_status == 2);
+  CHECK(refused.err.find("--layers: got 17; expected a number at which the kinds of layers stand in the same "
+                         "relation as among the 4 layers by which the profiles differ; for example --layers "
+                         "20") != std::string::npos);
 }
 
 TEST_CASE("profiles that cannot be composed are refused with the reason") {
