@@ -1,8 +1,11 @@
 #include "costmodel/compose/memory_remedy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <iomanip>
 #include <optional>
+#include <sstream>
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compute/site_times.hpp"
@@ -212,12 +215,24 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
   return remedy;
 }
 
+namespace {
+
+/// Whole gigabytes, or hundredths of small sizes and where `precise`.
+std::string gigabytes(double bytes, bool precise = false) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(precise || bytes < 10e9 ? 2 : 0)
+       << (precise || bytes < 10e9 ? bytes / 1e9 : std::floor(bytes / 1e9));
+  return text.str();
+}
+
+}  // namespace
+
 std::string remedy_text(const MemoryRemedy& remedy) {
   if (remedy.settings.empty()) return "";
   std::string list;
   for (std::size_t i = 0; i < remedy.settings.size(); ++i)
     list += (i == 0 ? "" : i + 1 == remedy.settings.size() ? " and " : ", ") + remedy.settings[i];
-  const std::string size = std::to_string(static_cast<std::int64_t>(remedy.gpu_bytes / 1e9)) + " GB";
+  const std::string size = gigabytes(remedy.gpu_bytes) + " GB";
   return remedy.fits ? "with " + list + " the model would fit (" + size + ")"
                      : "even with " + list + " a GPU would need " + size +
                            "; add GPUs to each site or use GPUs with more memory";
@@ -231,7 +246,7 @@ std::string memory_problem(const Scenario& of_all_sites, const Counts& counts) {
   if (available == 0 || needed <= available) return "";
   const AtSite at(of_all_sites, site);
   const Scenario& scenario = at;
-  const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
+  const bool alike = gigabytes(needed) == gigabytes(available);
   std::string remedy = remedy_text(memory_remedy(scenario));
   if (!of_all_sites.site_compute.empty() && !remedy.empty())
     remedy += " (set these keys in the [[site]] of " +
@@ -242,8 +257,8 @@ std::string memory_problem(const Scenario& of_all_sites, const Counts& counts) {
           : " of site " + of_all_sites.platform.sites[static_cast<std::size_t>(site)].name;
   // Sharded weights are gathered layer by layer.
   const bool one_layer = scenario.model.opaque && scenario.model.layers == 1 && scenario.gpus.sharded > 1;
-  return "does not fit: a GPU" + where + " needs " + gigabytes(needed) + " GB and has " +
-         gigabytes(available) + " GB" + (remedy.empty() ? "" : "; " + remedy) +
+  return "does not fit: a GPU" + where + " needs " + gigabytes(needed, alike) + " GB and has " +
+         gigabytes(available, alike) + " GB" + (remedy.empty() ? "" : "; " + remedy) +
          (one_layer ? "; all weights are gathered at once, because model.layers is not given" : "") +
          (micro_batch_sequences(scenario) == 0
               ? "; activations are not included, because compute.micro_batch_sequences is not given"

@@ -76,17 +76,15 @@ double binomial_quantile(double n, double q, double probability) {
 }
 
 /// Factors on the mean step of a run in which a straggler is drawn for whole rounds or the whole run: those
-/// draws have an interval of 95 %, and all sites wait for the slowest. The change from what
-/// the answer has (of many rounds the expectation, of one draw for the run the mean of a site) in units of
-/// `mean`.
+/// draws have an interval of 95 %, and all sites wait for the slowest. Without any straggler, the factor is
+/// 1 ÷ `mean`.
 std::pair<double, double> of_long_stragglers(const Scenario& scenario, double decisions, double mean) {
   const StepVariation& variation = scenario.variation;
   const double p = variation.straggler_share, together = variation.stragglers_together;
   const double any = together * p + (1 - together) * (1 - std::pow(1 - p, scenario.sites()));
-  const double expected = decisions > 1 ? 1 + any * (variation.straggler_factor - 1) : mean;
   const auto factor = [&](double probability) {
     const double share = binomial_quantile(decisions, any, probability) / decisions;
-    return 1 + (1 + share * (variation.straggler_factor - 1) - expected) / mean;
+    return (1 + share * (variation.straggler_factor - 1)) / mean;
   };
   return {factor(0.025), factor(0.975)};
 }
@@ -121,6 +119,8 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
   if (p > 0 && p < 1 && variation.straggler_lasts != StragglerLasts::step) {
     half = kNormal95 * std::sqrt(of_step / steps);
     std::tie(low, high) = of_long_stragglers(scenario, decisions, mean);
+    // A simulated answer has stragglers that were drawn; the closed form has the mean step.
+    answer_s = resolved.wall_clock_s();
     low *= std::max(0.0, 1 - half);
     high *= 1 + half;
   }

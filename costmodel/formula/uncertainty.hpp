@@ -31,7 +31,9 @@ struct Uncertainty {
 /// Together, the steps take N · mean · (1 ± 1.96 c ÷ √N). Sites that wait for the slowest site vary less, so
 /// this interval is an upper bound. Stragglers of share p and factor f, which are drawn D times (once a step,
 /// a round or a run), have the variance v = (1 + p(f² − 1)) ÷ (1 + p(f − 1))² − 1, and c² ÷ N becomes
-/// c²(1 + v) ÷ N + v ÷ D.
+/// c²(1 + v) ÷ N + v ÷ D. Of stragglers of rounds or the run, a whole number k of the D draws has one:
+/// the factor is 1 + k(f − 1) ÷ D, with the 95 % interval of a binomial distribution for k, and it applies to
+/// W(s), since a simulated answer has one draw of k.
 ///
 /// network_model.jitter: J is the largest latency that jitter adds. A run waits for
 /// N = (W(latencies + J) − W) ÷ J latencies one after another, each with a uniform draw from 0 to J. The mean

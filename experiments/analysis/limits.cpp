@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <sstream>
 
 #include "costmodel/counts/memory.hpp"
@@ -76,12 +77,14 @@ void require_power(const char* option, const costmodel::Scenario& scenario) {
 
 planner::Limits read_limits(const std::string& text, const costmodel::Scenario& scenario) {
   planner::Limits limits;
+  std::set<std::string> given;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
     if (equals == std::string::npos && !part.empty() && part[0] >= '0' && part[0] <= '9' && part != text)
       refuse(text, "numbers without commas, because a comma begins the next limit");
+    if (!given.insert(name).second) refuse(part, "each limit once");
     if (equals == std::string::npos || equals + 1 == part.size())
       refuse(part, "limit=value, with " + scenario::joined(kLimits) + " as the limit");
     const std::string value = part.substr(equals + 1);

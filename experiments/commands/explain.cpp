@@ -249,11 +249,19 @@ std::string own_pace_lines(const Scenario& scenario, const costmodel::Resolved& 
   for (int site = 0; site < scenario.sites(); ++site) {
     const costmodel::Pace& pace = resolved.own_pace->sites[static_cast<std::size_t>(site)];
     if (pace.local_steps == 0) continue;
-    text += text_of({"cycle of " + scenario.platform.sites[static_cast<std::size_t>(site)].name,
-                     "local steps + upload + outer step + download, over what the others leave of the links",
-                     fmt::format("{} + {} + {} + {}", seconds(pace.steps_s), seconds(pace.up_s),
-                                 seconds(pace.applied_s), seconds(pace.down_s)),
-                     fmt::format("{}, {:.6g} times", seconds(pace.cycle_s), pace.cycles_of_run)});
+    const std::string sum = fmt::format("{} + {} + {} + {}", seconds(pace.steps_s), seconds(pace.up_s),
+                                        seconds(pace.applied_s), seconds(pace.down_s));
+    const std::int64_t fragments = resolved.own_pace->fragments;
+    text += text_of(
+        {"cycle of " + scenario.platform.sites[static_cast<std::size_t>(site)].name,
+         fragments > 1 ? "longest of local steps, upload, download and (local steps + upload + outer step + "
+                         "download) ÷ fragments, over what the others leave of the links"
+                       : "local steps + upload + outer step + download, over what the others leave of the "
+                         "links",
+         fragments > 1 ? fmt::format("max({}, {}, {}, ({}) ÷ {})", seconds(pace.steps_s), seconds(pace.up_s),
+                                     seconds(pace.down_s), sum, fragments)
+                       : sum,
+         fmt::format("{}, {:.6g} times", seconds(pace.cycle_s), pace.cycles_of_run)});
   }
   const double run_s = resolved.own_pace->run_s;
   return text + text_of({"wall clock", "sequences ÷ Σ over the sites of sequences of a cycle ÷ cycle",

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "experiments/scenario/toml/date.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/text/suggest.hpp"
 
@@ -24,7 +25,7 @@ class PriceReader {
     const TableReader top(document_, price_file_keys(), "", &document_.root());
     const std::string name = top.text("name"), source = top.text("source");
     costmodel::Prices prices;
-    prices.as_of = top.text("as_of");
+    prices.as_of = scenario::date(top, "as_of");
     read_gpus();
     read_egress();
     read_prices("port", "month", ports_);

@@ -3,6 +3,7 @@
 #include "experiments/files/prices_file.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/sections/site_values.hpp"
+#include "experiments/scenario/toml/date.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 
 namespace fomoe::scenario {
@@ -26,7 +27,7 @@ costmodel::Prices given_prices(const TableReader& table, int sites) {
   }
   if (table.has("port_month")) row.port_price_per_month = amount("port_month");
   if (table.has("kwh")) row.energy_price_per_joule = amount("kwh") / costmodel::kJoulesPerKwh;
-  if (table.has("as_of")) prices.as_of = table.text("as_of");
+  if (table.has("as_of")) prices.as_of = date(table, "as_of");
   prices.of_all_sites = true;
   prices.sites.assign(static_cast<std::size_t>(sites), row);
   prices.provenance.push_back(

@@ -162,13 +162,21 @@ void TableReader::refuse(std::string_view name, const std::string& expected) con
 }
 
 void TableReader::only_together(std::string_view key, std::string_view owner) const {
-  if (has(key) && !has(owner))
-    refuse(key, fmt::format("{} without {}", key, owner),
-           fmt::format("{} only together with {}", key, owner));
+  if (!has(key) || has(owner)) return;
+  const std::string full = dotted(name_, key), example(row(owner).example);
+  fail(place(key), full, fmt::format("{} without {}", key, owner),
+       fmt::format("{} only together with {}", key, owner),
+       document_.overridden(full) ? option_example(dotted(name_, owner), example) : example_line(row(owner)));
 }
 
 void TableReader::only_one_of(std::string_view key, std::string_view other) const {
-  if (has(key) && has(other)) refuse(key, fmt::format("both {} and {}", key, other), "only one of them");
+  if (!has(key) || !has(other)) return;
+  const std::string full = dotted(name_, key), full_other = dotted(name_, other);
+  // Of an option and a key of the file, the file's can be taken away.
+  const bool by_option = document_.overridden(full), other_by_option = document_.overridden(full_other);
+  fail(place(key), full, fmt::format("both {} and {}", key, other), "only one of them",
+       by_option == other_by_option ? example(row(key))
+                                    : fmt::format("--unset {}", by_option ? full_other : full));
 }
 
 const toml::node* TableReader::value(std::string_view name, toml::table& fallback) const {

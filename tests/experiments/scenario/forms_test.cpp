@@ -258,3 +258,25 @@ TEST_CASE("fragments and overlap have the method's defaults, unless the scenario
     CHECK(row["wall_clock_s"].get<double>() == doctest::Approx(wall_clock_s(one)).epsilon(1e-9));
   }
 }
+
+TEST_CASE("of two keys of which only one is allowed, an option names the other one to take away") {
+  const Ran ran =
+      run("fomoe cost experiments/scenarios/four-regions.toml --set workload.global_batch_sequences=2048");
+  CHECK(ran.exit_status == 2);
+  CHECK_MESSAGE(has(ran.err, "expected only one of them; for example --unset workload.global_batch_tokens"),
+                ran.err);
+}
+
+TEST_CASE("limits and dates: each limit once, and a day of the calendar") {
+  const std::string command = "fomoe simulate experiments/scenarios/two-sites.toml --engine closed-form ";
+  const Ran twice = run(command + "--within time=1.5min,time=3min");
+  CHECK(twice.exit_status == 2);
+  CHECK_MESSAGE(has(twice.err, "expected each limit once"), twice.err);
+  for (const char* date : {"2026-02-30", "01/02/2026", "2026-1-5", "2026-01-15x"}) {
+    CAPTURE(date);
+    const Ran ran = run(command + "--set prices.gpu_hour=2USD --set prices.as_of=" + date);
+    CHECK(ran.exit_status == 2);
+    CHECK_MESSAGE(has(ran.err, "expected a day of the calendar as year-month-day"), ran.err);
+  }
+  CHECK(run(command + "--set prices.gpu_hour=2USD --set prices.as_of=2028-02-29").exit_status == 0);
+}

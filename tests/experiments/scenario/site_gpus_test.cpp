@@ -131,7 +131,8 @@ TEST_CASE("settings that a framework does not have are refused, with one that it
         "for example activation_checkpointing = false");
   CHECK(refusal(kOther + "checkpoint_every = 2\n") ==
         "compute.checkpoint_every: got checkpoint_every without activation_checkpointing; expected "
-        "checkpoint_every only together with activation_checkpointing; for example checkpoint_every = 2");
+        "checkpoint_every only together with activation_checkpointing; for example activation_checkpointing "
+        "= true");
   CHECK(refusal(kOther + "virtual_stages = 2\n") ==
         "compute.virtual_stages: got 2; expected 1, or with pipeline_parallel above 1 at most as many as a "
         "stage has layers; for example virtual_stages = 1");

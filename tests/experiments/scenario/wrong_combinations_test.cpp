@@ -100,13 +100,13 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        "experts of all layers together; for example expert_parameters = 1.6e9"},
       {"preset = \"small\"", "dense_parameters = 1e6\nexperts = 8", "",
        ":4: model.experts: got experts without expert_parameters; expected experts only together with "
-       "expert_parameters; for example experts = 16"},
+       "expert_parameters; for example expert_parameters = 1.6e9"},
       {"preset = \"small\"", "dense_parameters = 1e6\nd_model = 8", "",
        ":4: model.d_model: got d_model together with dense_parameters; expected d_model only without "
        "dense_parameters; for example d_model = 512"},
       {"preset = \"small\"", "preset = \"small\"\nexpert_parameters = 8", "",
        ":4: model.expert_parameters: got expert_parameters without dense_parameters; expected "
-       "expert_parameters only together with dense_parameters; for example expert_parameters = 1.6e9"},
+       "expert_parameters only together with dense_parameters; for example dense_parameters = 124e6"},
       {"preset = \"small\"", "dense_parameters = 1e6", "",
        ":8: strategy.method: got \"fomoe\" for a model without experts; expected a method that keeps full "
        "replicas, or a model with experts; for example method = \"diloco\""},

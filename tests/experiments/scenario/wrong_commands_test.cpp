@@ -71,7 +71,7 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
        "\"2.50USD\""},
       {"", "[prices]\ngpu_hour = \"2USD\"\npricing = \"spot\"\n", "",
        ":19: prices.pricing: got pricing without file; expected pricing only together with file; for example "
-       "pricing = \"spot\""},
+       "file = \"../data/prices-example.toml\""},
       {"", "[prices]\nfile = \"p.toml\"\nkwh = \"2USD\"\n", "",
        ":19: prices.kwh: got both kwh and file; expected prices only in the price file; for example kwh = "
        "\"0.12USD\""},
@@ -96,7 +96,7 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
        "\"site-3\"; for example data_site = \"site-0\"; did you mean \"site-0\"?"},
       {"", "[traffic]\ncheckpoint_rounds = 3\n", "",
        ":18: traffic.checkpoint_rounds: got checkpoint_rounds without checkpoint_site; expected "
-       "checkpoint_rounds only together with checkpoint_site; for example checkpoint_rounds = 100"},
+       "checkpoint_rounds only together with checkpoint_site; for example checkpoint_site = \"site-0\""},
       {"", "[quality]\nmodel = \"oracle\"\n", "",
        ":18: quality.model: got \"oracle\"; expected one of \"published\", \"paper-table\", "
        "\"diloco-scaling-law\"; for example model = \"published\""},
