@@ -45,6 +45,25 @@ std::string idle_replicas(const Scenario& scenario, const Counts& counts) {
   return {};
 }
 
+/// Sites whose tokens use fewer experts than the model's, and which therefore compute less.
+std::string fewer_experts(const Scenario& scenario, const Counts& counts) {
+  if (scenario.strategy.skip_token) return {};
+  for (const SiteCounts& site : counts.sites) {
+    if (site.share_of_training == 0 ||
+        site.used_experts >= static_cast<double>(scenario.model.active_experts) * (1 - 1e-9))
+      continue;
+    std::ostringstream text;
+    text << std::setprecision(3) << "a site holds " << site.used_experts << " of the "
+         << scenario.model.experts << " experts of a layer, and a token uses "
+         << scenario.model.active_experts
+         << ": tokens at the site use only those that it holds, which takes fewer FLOPs and trains another "
+            "model; "
+            "no published run shows what that does to its loss";
+    return text.str();
+  }
+  return {};
+}
+
 /// A log that does not say how many sequences a GPU had in memory at a time.
 std::string unknown_micro_batch(const ProfiledCompute& compute) {
   const StepProfile& profile = compute.profile;
@@ -80,7 +99,8 @@ std::vector<std::string> warnings_about(const Scenario& scenario) {
   if (scenario.site_compute.empty()) add_device(scenario.catalogue);
   for (const SiteCompute& site : scenario.site_compute) add_device(site.catalogue);
   const Counts counts = counts_of(scenario);
-  for (const std::string& text : {tight_memory(counts), idle_replicas(scenario, counts)})
+  for (const std::string& text :
+       {tight_memory(counts), idle_replicas(scenario, counts), fewer_experts(scenario, counts)})
     if (!text.empty()) warnings.push_back(text);
   return warnings;
 }

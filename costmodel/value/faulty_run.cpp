@@ -157,6 +157,10 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
     for (const Absent& one : absent) next = std::min(next, one.until_s);
     return next;
   };
+  const auto save = [&] {
+    const double done_s = run.work_s - left_s;
+    saved_left_s = run.work_s - std::floor(done_s / run.interval_s) * run.interval_s;
+  };
   double to_failure = -1;  // until a working site fails; −1: not drawn yet
   double least_left_s = left_s;
   int events_without_progress = 0;
@@ -193,27 +197,39 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
       left_s -= quiet * run.round_s * share;
       t += quiet * round_s;
       to_failure -= quiet * round_s;
-      const double done_s = run.work_s - left_s;
-      saved_left_s = run.work_s - std::floor(done_s / run.interval_s) * run.interval_s;
+      save();
       if (back <= t) to_failure = -1;  // more sites can fail now; exponential gaps have no memory
       continue;
     }
-    // One site fails within this round, and its part of it is lost.
-    const double x = to_failure;
-    if (up > 1) repeated_s += x / run.sites;
-    const auto [site, absence_s, link] = present.next(gap);
-    if (up == 1 && !link) {  // nobody else has the state
-      t += absence_s + x;
-      repeated_s += saved_left_s - left_s + x * share;
-      left_s = saved_left_s;
-    } else if (run.timeout_s >= absence_s) {
-      t += round_s + absence_s + x;  // the site computes its part of the round again
-      left_s -= run.round_s * share;
-    } else {
+    // Sites fail within this round, and their parts of it are lost. The others wait for them at its end,
+    // where more may fail.
+    double end_s = round_s, lost = 0;
+    int there = up;
+    for (double x = to_failure; x < end_s && there > 0; x += gap(present.failures_per_s(there))) {
+      if (++event >= kMaxEvents) return kNoEnd;
+      const auto [site, absence_s, link] = present.next(gap);
+      if (there == 1 && !link) {  // nobody else has the state
+        repeated_s += saved_left_s - left_s + std::min(x, round_s) * share;
+        left_s = saved_left_s;
+        t += x + absence_s;
+        there = 0;
+        break;
+      }
+      if (up > 1) repeated_s += std::min(x, round_s) / run.sites;
+      if (run.timeout_s >= absence_s) {
+        end_s = std::max(end_s, x + absence_s + round_s);  // the site computes its part of the round again
+        continue;
+      }
       absent.push_back({site, t + x + absence_s});
       present.set(site, false);
-      t += round_s + run.timeout_s;
-      left_s -= run.round_s * (share - 1.0 / run.sites);
+      --there;
+      if (x < round_s) ++lost;
+      end_s = std::max(end_s, round_s + run.timeout_s);
+    }
+    if (there > 0) {
+      t += end_s;
+      left_s -= run.round_s * (share - lost / run.sites);
+      save();
     }
     to_failure = -1;
   }

@@ -21,13 +21,14 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+bool others_have_the_state(const Strategy& strategy) {
+  return !strategy.method->one_site &&
+         residency_of(*strategy.method, strategy.sharding) == Residency::replica;
+}
+
 // Time to send the state to the site with the slowest transfer: for each site the fastest source counts,
-// latency + bytes ÷ the rate of the slowest link and of the connections. 0 if no other site has the state: a
-// site then reads its own checkpoint.
+// latency + bytes ÷ the rate of the slowest link and of the connections.
 double transfer_s(const Scenario& scenario, double bytes) {
-  const Strategy& strategy = scenario.strategy;
-  if (strategy.method->one_site || residency_of(*strategy.method, strategy.sharding) != Residency::replica)
-    return 0;
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
   const auto bytes_per_s = [&](int from, int to) {
     const double round_trip_s = platform.path(from, to).latency_s + platform.path(to, from).latency_s;
@@ -241,9 +242,11 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
     run.outage_s = run.each.front().outage_s;
     run.each.clear();
   }
-  run.transfer_s = transfer_s(scenario, state_bytes);
   run.link_outage_s = failures.link_repair_s ? failures.detection_s + *failures.link_repair_s : kNever;
   run.checkpoint_s = checkpoint_s(failures, state_bytes);
+  // A site whose state nobody else has reads its checkpoint, about as fast as it was written.
+  run.transfer_s =
+      others_have_the_state(scenario.strategy) ? transfer_s(scenario, state_bytes) : run.checkpoint_s;
   run.policy = failures.policy;
   if (at_own_pace(scenario.strategy)) train_at_own_pace(run, scenario);
   return run;

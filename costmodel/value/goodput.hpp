@@ -20,7 +20,9 @@
 //  - While s of M sites work, a round does s/M of its work.
 //  - Checkpoints are spread evenly over the rounds. They are only used if all sites have failed.
 //  - A link failure removes its site in the same way.
-//  - Assumption: while a round is delayed by a failure, no other failure occurs.
+//  - More sites may fail in the same round, or while the others wait for one at its end. Those that fail in
+//  this
+//    wait have done their part of the round.
 //
 // Sites that train at their own pace (own_pace.hpp), whatever the policy: a failed site stops only itself.
 //

@@ -183,6 +183,14 @@ class PlannerText {
     return std::to_string(finalist.rounds()) + (few ? "*" : " ");
   }
 
+  /// O_e/M, marked if a site holds fewer experts of a layer than a token uses.
+  std::string overlap_text(const Finalist& finalist) {
+    const bool fewer = finalist.candidate.quality.fewer_experts;
+    any_fewer_ = any_fewer_ || fewer;
+    return fmt::format("{}/{}{}", costmodel::effective_overlap(finalist.scenario), finalist.scenario.sites(),
+                       fewer ? "^" : "");
+  }
+
   /// The number of sites, or their names if they are some of those that the scenario's platform has.
   [[nodiscard]] std::string sites_text(const Finalist& finalist) const {
     const std::string count = std::to_string(finalist.scenario.sites());
@@ -200,9 +208,7 @@ class PlannerText {
                strategy.method->name,
                std::to_string(finalist.steps_per_round()),
                rounds_text(finalist),
-               partial ? fmt::format("{}/{}", costmodel::effective_overlap(finalist.scenario),
-                                     finalist.scenario.sites())
-                       : "all",
+               partial ? overlap_text(finalist) : "all",
                to_string(strategy.wire.type),
                costmodel::has_axis(*strategy.method, "collective") || strategy.method->through_chain
                    ? to_string(strategy.collective)
@@ -244,20 +250,18 @@ class PlannerText {
                           ? "not covered by published runs; less time or cost:\n"
                           : "more risk, less time or cost:\n");
     }
-    if (!base_.problem.empty()) text += fmt::format("The baseline {}{}.\n", base_.problem, would_fit());
+    const std::string fits = costmodel::remedy_text(costmodel::memory_remedy(base_.scenario));
+    if (!base_.problem.empty())
+      text += fmt::format("The baseline {}{}{}.\n", base_.problem, fits.empty() ? "" : "; ", fits);
     text += "baseline: the unchanged scenario; closed form: difference of its time from the simulated time\n";
     if (any_few_)
       text += fmt::format(
           "*: fewer than {} synchronisations in the whole run. Few published runs have so few; in runs of a "
           "small model with 6 rounds, the loss was 20 to 27 % higher.\n",
           planner::kFewRounds);
+    if (any_fewer_)
+      text += "^: a site holds fewer experts than a token uses, and trains another model with fewer FLOPs.\n";
     return text;
-  }
-
-  /// The change that would make the unchanged scenario fit into GPU memory; empty if there is none.
-  [[nodiscard]] std::string would_fit() const {
-    const std::string text = costmodel::remedy_text(costmodel::memory_remedy(base_.scenario));
-    return text.empty() ? "" : "; " + text;
   }
 
   std::string lines() {
@@ -386,7 +390,7 @@ class PlannerText {
   const PlannerAnswer& plan_;
   const Answer& answer_;
   const Finalist& base_;
-  bool costs_ = false, energies_ = false, perplexities_ = false, any_few_ = false;
+  bool costs_ = false, energies_ = false, perplexities_ = false, any_few_ = false, any_fewer_ = false;
 };
 
 }  // namespace

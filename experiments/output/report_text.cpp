@@ -135,7 +135,7 @@ std::string cost_table(const costmodel::RunReport& report) {
     if (report.store) row("  store", cost.store_cost);
     if (report.goodput && report.goodput->cost_p50)
       rows.push_back({"cost with failures", human_money(*report.goodput->cost_p50, cost.currency),
-                      fmt::format("median run; interruptions and repeated work take {} of it",
+                      fmt::format("median run; checkpoints, interruptions and repeated work take {} of it",
                                   human_money(std::max(0.0, *report.goodput->cost_p50 - cost.cost_total),
                                               cost.currency))});
   }

@@ -38,14 +38,22 @@ struct QualityCoordinates {
   double bytes_per_element = 2;  // bytes per element on the wire: more are safer
   double overlap_steps = 0;      // steps by which a synchronisation is delayed: fewer are safer
   bool averages_everything = true;
-  bool few_rounds = false;  // fewer than kFewRounds synchronisations in the whole run
+  bool few_rounds = false;     // fewer than kFewRounds synchronisations in the whole run
+  bool fewer_experts = false;  // sites hold fewer experts of a layer than a token uses, and compute less
   bool operator==(const QualityCoordinates&) const = default;
 };
 
 inline bool no_riskier(const QualityCoordinates& a, const QualityCoordinates& b) {
   return a.local_steps <= b.local_steps && a.overlap_share >= b.overlap_share &&
          a.bytes_per_element >= b.bytes_per_element && a.overlap_steps <= b.overlap_steps &&
-         a.averages_everything >= b.averages_everything && a.few_rounds <= b.few_rounds;
+         a.averages_everything >= b.averages_everything && a.few_rounds <= b.few_rounds &&
+         a.fewer_experts <= b.fewer_experts;
+}
+
+/// Whether a candidate's time is no measure for others where nothing says what its loss is: hardly anything
+/// was averaged, or tokens used fewer experts.
+inline bool trains_less(const QualityCoordinates& quality) {
+  return quality.few_rounds || quality.fewer_experts;
 }
 
 /// How many of the following hold, about which hardly any published result says what they cost: parts of the
@@ -53,8 +61,9 @@ inline bool no_riskier(const QualityCoordinates& a, const QualityCoordinates& b)
 /// that are delayed by a whole round.
 int unproven(const QualityCoordinates& quality);
 
-/// Whether a plan that must name one candidate prefers the risk of `a`. First come few rounds, then the
-/// number of unproven settings, then each coordinate. If no_riskier(a, b), then not less_risky(b, a).
+/// Whether a plan that must name one candidate prefers the risk of `a`. First come few rounds and fewer
+/// experts, then the number of unproven settings, then each coordinate. If no_riskier(a, b), then not
+/// less_risky(b, a).
 bool less_risky(const QualityCoordinates& a, const QualityCoordinates& b);
 
 struct Candidate {

@@ -170,10 +170,9 @@ class Decision {
 
   /// The first is the preferred of those whose value is within the slack of the lowest; see Answer::chosen.
   void lead(const std::vector<std::size_t>& kept) {
-    // If nothing else says what few rounds cost: hardly anything was averaged, and the least time is no
-    // measure.
+    // If nothing else says what that costs.
     const auto enough = std::find_if(by_value_.begin(), by_value_.end(), [&](std::size_t i) {
-      return answer_.basis != Basis::unknown || !at(i).candidate.quality.few_rounds;
+      return answer_.basis != Basis::unknown || !trains_less(at(i).candidate.quality);
     });
     const std::size_t lowest = enough == by_value_.end() ? by_value_.front() : *enough;
     const double most = at(lowest).value * (1 + std::max(options_.slack, kTie));

@@ -17,8 +17,8 @@ int unproven(const QualityCoordinates& quality) {
 
 bool less_risky(const QualityCoordinates& a, const QualityCoordinates& b) {
   const auto key = [](const QualityCoordinates& q) {
-    return std::make_tuple(q.few_rounds, unproven(q), !q.averages_everything, q.local_steps, -q.overlap_share,
-                           -q.bytes_per_element, q.overlap_steps);
+    return std::make_tuple(trains_less(q), unproven(q), !q.averages_everything, q.local_steps,
+                           -q.overlap_share, -q.bytes_per_element, q.overlap_steps);
   };
   return key(a) < key(b);
 }

@@ -47,6 +47,8 @@ class Coordinates {
     }
     base_sites_ = base.sites();
     base_overlap_ = costmodel::effective_overlap(base);
+    experts_ = static_cast<double>(base.model.experts);
+    active_experts_ = static_cast<double>(base.model.active_experts);
   }
 
   void fill_in(Candidate& candidate) const {
@@ -65,6 +67,7 @@ class Coordinates {
     if (family_.method->partial_experts) {
       const double overlap = overlap_ >= 0 ? number(overlap_) : base_overlap_;
       at.overlap_share = overlap / sites;
+      at.fewer_experts = at.overlap_share * experts_ < active_experts_ * (1 - 1e-9);
     }
     const bool one_format = payload_ < 0 || family_.wire_bytes.size() == 1;
     at.bytes_per_element =
@@ -77,6 +80,7 @@ class Coordinates {
   int local_steps_ = -1, overlap_steps_ = -1, overlap_ = -1, payload_ = -1, sites_ = -1;
   std::vector<double> site_counts_;
   double base_sites_ = 1, base_overlap_ = 1, rounds_late_ = 0;
+  double experts_ = 0, active_experts_ = 0;  // of a layer
 };
 
 class Screen {
@@ -182,9 +186,10 @@ Shortlist::Level Shortlist::level_of(const Candidate& candidate) const {
   const QualityCoordinates& q = candidate.quality;
   // Candidates are grouped into eight levels of local steps per factor of 2. Neighbouring numbers of local
   // steps give similar quality, and --vary may list thousands of numbers.
-  return {
-      candidate.sites, std::floor(8 * std::log2(q.local_steps)), q.overlap_share,         q.bytes_per_element,
-      q.overlap_steps, q.averages_everything ? 1.0 : 0.0,        q.few_rounds ? 1.0 : 0.0};
+  return {candidate.sites,           std::floor(8 * std::log2(q.local_steps)),
+          q.overlap_share,           q.bytes_per_element,
+          q.overlap_steps,           q.averages_everything ? 1.0 : 0.0,
+          trains_less(q) ? 1.0 : 0.0};
 }
 
 void Shortlist::offer(const Candidate& candidate) {
@@ -219,7 +224,7 @@ std::vector<Candidate> Shortlist::prudent(double slack) const {
   std::vector<Candidate> by_risk = best(of_level_.size()), kept;
   if (by_risk.empty()) return kept;
   const auto enough = std::find_if(by_risk.begin(), by_risk.end(), [&](const Candidate& candidate) {
-    return by_perplexity_ || !candidate.quality.few_rounds;
+    return by_perplexity_ || !trains_less(candidate.quality);
   });
   const double lowest = enough == by_risk.end() ? by_risk.front().value : enough->value;
   std::stable_sort(by_risk.begin(), by_risk.end(),

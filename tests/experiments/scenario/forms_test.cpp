@@ -260,11 +260,15 @@ TEST_CASE("fragments and overlap have the method's defaults, unless the scenario
 }
 
 TEST_CASE("of two keys of which only one is allowed, an option names the other one to take away") {
-  const Ran ran =
-      run("fomoe cost experiments/scenarios/four-regions.toml --set workload.global_batch_sequences=2048");
+  const Folder folder;
+  write_all(folder / "s.toml", kToml + "[failures]\nlink_mtbf = \"9d\"\nlink_repair = \"1h\"\n");
+  const std::string command =
+      "fomoe simulate s.toml --engine closed-form --set failures.links_stay_dead=true ";
+  const Ran ran = run_in(folder.path(), command);
   CHECK(ran.exit_status == 2);
-  CHECK_MESSAGE(has(ran.err, "expected only one of them; for example --unset workload.global_batch_tokens"),
-                ran.err);
+  const std::string example = "--unset failures.link_repair";
+  CHECK_MESSAGE(has(ran.err, "expected only one of them; for example " + example), ran.err);
+  CHECK(run_in(folder.path(), command + example).exit_status == 0);
 }
 
 TEST_CASE("limits and dates: each limit once, and a day of the calendar") {
