@@ -119,14 +119,20 @@ std::string waiting_text(const costmodel::RunReport& report) {
   const costmodel::Bottleneck& bottleneck = report.bottleneck;
   const double waiting = report.round.exposed_communication_s / report.round.duration_s;
   std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
-  if (waiting < kLeastWaiting) return text;
+  constexpr double kLeastIdle = 0.05;  // a share of the time that is worth a word
+  const double for_others = report.round.idle_s / report.round.duration_s;
+  const std::string idle =
+      for_others < kLeastIdle ? "" : fmt::format(", and for other sites {}", human_percent(for_others));
+  if (waiting < kLeastWaiting) return text + idle;
   std::string cause = bottleneck.waits_for;
   if (cause == "connections") cause = "the rates of single connections";
   if (cause == "payload_rate") cause = "hosts that copy payloads (network_model.payload_rate)";
   if (cause == "call_overhead") cause = "the overhead of calls (network_model.call_overhead)";
   if (!cause.empty()) text += ", mostly for " + cause;
-  return text + fmt::format(" (the busiest link, {}, is {} busy)", bottleneck.link,
-                            human_percent(bottleneck.link_busy_share));
+  return text +
+         fmt::format(" (the busiest link, {}, is {} busy)", bottleneck.link,
+                     human_percent(bottleneck.link_busy_share)) +
+         idle;
 }
 
 std::string perplexity_text(const costmodel::RunReport& report) {
