@@ -24,9 +24,10 @@ constexpr const char* kNumber = R"(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)
 constexpr const char* kAboveZero =
     R"(([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*)([eE][+-]?[0-9]+)?)";
 
-// Numbers up to 100, also in exponential form, in which a pattern cannot see how large they are.
-constexpr const char* kUpTo100 =
-    R"((0*100(\.0*)?|0*[0-9]{1,2}(\.[0-9]*)?|\.[0-9]+|([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+))";
+// Numbers above zero and up to 100, also in exponential form, in which a pattern cannot see how large they
+// are.
+constexpr const char* kUpTo100 = R"((0*100(\.0*)?|0*[1-9][0-9]?(\.[0-9]*)?|0*\.[0-9]*[1-9][0-9]*|)"
+                                 R"(([0-9]*[1-9][0-9]*\.?[0-9]*|[0-9]*\.[0-9]*[1-9][0-9]*)[eE][+-]?[0-9]+))";
 
 Json text_like(const std::string& pattern) {
   return {{"type", "string"}, {"pattern", "^ *" + pattern + " *$"}};

@@ -261,7 +261,8 @@ TEST_CASE("fragments and overlap have the method's defaults, unless the scenario
 
 TEST_CASE("of two keys of which only one is allowed, an option names the other one to take away") {
   const Folder folder;
-  write_all(folder / "s.toml", kToml + "[failures]\nlink_mtbf = \"9d\"\nlink_repair = \"1h\"\n");
+  write_all(folder / "s.toml",
+            kToml + "[failures]\nlink_mtbf = \"9d\"\nlink_repair = \"1h\"\ncheckpoint_cost = \"20s\"\n");
   const std::string command =
       "fomoe simulate s.toml --engine closed-form --set failures.links_stay_dead=true ";
   const Ran ran = run_in(folder.path(), command);
