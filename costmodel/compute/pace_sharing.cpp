@@ -18,7 +18,7 @@ constexpr double kShortest_s = 1e-12;  // a cycle without any duration cannot be
 // latency, any cycle would be consistent with a link that is used fully. Being a little later than its share
 // makes it unique.
 constexpr double kLater = 1 + 1e-9;
-constexpr double kLeastFree = 1e-12;
+constexpr double kLeastFree = 1e-12;  // of the time; its logarithm must be finite
 
 /// The slowest part of a transfer.
 struct Slowest {

@@ -238,10 +238,10 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
       "one link, without other traffic, with the round trip given?",
       all.size() < 4 ? ", and so few cannot show both: measure more numbers of connections" : "");
   const Fit with_window = fit(all, link_bytes_per_s, {efficiency, window});
+  found.fit = fit(all, link_bytes_per_s, {efficiency});
   if (start.window_reciprocal > 0 && all.size() > 1) {
     const Fit alone = fit(all, link_bytes_per_s, {window});
-    found.fit = fit(all, link_bytes_per_s, {efficiency});
-    const bool best = found.fit.refused.empty() ? alone.sum_of_squares <= found.fit.sum_of_squares : true;
+    const bool best = !found.fit.refused.empty() || alone.sum_of_squares <= found.fit.sum_of_squares;
     if (alone.refused.empty() && alone.terms[0].supported && best &&
         !link_shows(all, link_bytes_per_s, start, with_window, alone)) {
       found.fit = alone;
@@ -253,7 +253,6 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
       return found;
     }
   }
-  found.fit = fit(all, link_bytes_per_s, {efficiency});
   if (!found.fit.refused.empty())
     throw std::runtime_error("the data do not support a fit: " + found.fit.refused);
   std::string why_not = with_window.refused;
