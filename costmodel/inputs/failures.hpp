@@ -49,8 +49,8 @@ struct Failures {
   std::optional<std::int64_t> checkpoint_rounds;
   /// Used if checkpoint_rounds is empty. If this value is empty too, the recommended interval is used.
   std::optional<double> checkpoint_interval_s;
-  std::optional<double> checkpoint_s;         // duration of one checkpoint; empty: from storage_bytes_per_s
-  std::optional<double> storage_bytes_per_s;  // storage bandwidth of each site
+  std::optional<double> checkpoint_s;         // all stop so long for one; empty: from storage_bytes_per_s
+  std::optional<double> storage_bytes_per_s;  // storage bandwidth of each site; empty: from checkpoint_s
   FailurePolicy policy = FailurePolicy::wait;
   std::optional<double> timeout_s;  // empty: the recommended time-out
   std::int64_t samples = 1000;
@@ -81,8 +81,10 @@ struct Goodput {
   double system_mtbf_s = 0;  // mean time between failures of any component; infinite without failures
   double checkpoint_s = 0;   // duration of one checkpoint
   std::int64_t checkpoint_rounds = 0;
-  double transfer_s = 0;  // time to send the state to a site that returns after a failure
-  double timeout_s = 0;   // time-out of the drop policy
+  /// Until a site that returns after a failure has the training state: the time to send it, or to read the
+  /// checkpoint if all go back to it (policy wait), or if nobody else has it.
+  double transfer_s = 0;
+  double timeout_s = 0;  // time-out of the drop policy
   /// Useful time ÷ wall-clock time, mean over samples; a sample that never ends counts as 0.
   double goodput = 0;
   double unfinished_share = 0;                // share of the samples that never end

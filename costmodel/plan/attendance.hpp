@@ -10,8 +10,9 @@
 //   drop  the others wait drop_after_s from the time when they are ready for the next synchronisation, and
 //         then go on without the site. A synchronisation that the failure interrupts begins again.
 //
-// A node that was left out, or whose site is back, fetches the training state from a node that took part, and
-// takes part again from the next round on.
+// A node that was left out, or whose site is back while others went on, fetches the training state from a
+// node that took part, and takes part again from the next round on. Where all go back, each reads its own
+// checkpoint.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -30,6 +31,7 @@ struct AttendanceRules {
   double drop_after_s = std::numeric_limits<double>::infinity();  // infinite: failures.policy is wait
   std::int64_t checkpoint_rounds = 1;  // under wait: rounds between two checkpoints
   double checkpoint_s = 0;             // under wait: duration of a checkpoint; all nodes write it at once
+  double restore_s = 0;                // under wait: until the site that is back has read its checkpoint
   double state_bytes = 0;              // training state that a node fetches from another one
   [[nodiscard]] bool any() const { return quorum.has_value() || !outages.empty(); }
 };

@@ -101,6 +101,7 @@ AttendanceRules attendance_rules(const Scenario& scenario, const Plan& plan) {
   } else {
     rules.checkpoint_rounds = *failures.checkpoint_rounds;
     rules.checkpoint_s = checkpoint_s(failures, state_bytes_per_site(scenario));
+    rules.restore_s = restore_s(failures, state_bytes_per_site(scenario));
   }
   return rules;
 }

@@ -54,6 +54,15 @@ double transfer_s(const Scenario& scenario, double bytes) {
   return worst;
 }
 
+/// Where all go back to a checkpoint, and where nobody else has a site's state, sites read it from their own
+/// storage.
+double returning_s(const Scenario& scenario, FailurePolicy policy) {
+  const double state_bytes = state_bytes_per_site(scenario);
+  const bool sent = others_have_the_state(scenario.strategy) &&
+                    (policy == FailurePolicy::drop || at_own_pace(scenario.strategy));
+  return sent ? transfer_s(scenario, state_bytes) : restore_s(*scenario.failures, state_bytes);
+}
+
 struct Samples {
   std::vector<double> finish_s;  // sorted
   double goodput = 0;            // mean
@@ -220,6 +229,10 @@ double checkpoint_s(const Failures& failures, double state_bytes) {
   return failures.checkpoint_s ? *failures.checkpoint_s : state_bytes / *failures.storage_bytes_per_s;
 }
 
+double restore_s(const Failures& failures, double state_bytes) {
+  return failures.storage_bytes_per_s ? state_bytes / *failures.storage_bytes_per_s : *failures.checkpoint_s;
+}
+
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   const Failures& failures = *scenario.failures;
   const double state_bytes = state_bytes_per_site(scenario);
@@ -244,9 +257,7 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   }
   run.link_outage_s = failures.link_repair_s ? failures.detection_s + *failures.link_repair_s : kNever;
   run.checkpoint_s = checkpoint_s(failures, state_bytes);
-  // A site whose state nobody else has reads its checkpoint, about as fast as it was written.
-  run.transfer_s =
-      others_have_the_state(scenario.strategy) ? transfer_s(scenario, state_bytes) : run.checkpoint_s;
+  run.transfer_s = returning_s(scenario, failures.policy);
   run.policy = failures.policy;
   if (at_own_pace(scenario.strategy)) train_at_own_pace(run, scenario);
   return run;
@@ -281,7 +292,9 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   double healthy_wait_s = 0;
   for (const SiteReport& site : report.sites)
     healthy_wait_s = std::max(healthy_wait_s, site.exposed_communication_s + site.idle_s);
-  answer.recommended_timeout_s = recommended_timeout_s(run, healthy_wait_s);
+  FaultyRun dropping = run;
+  dropping.transfer_s = returning_s(scenario, FailurePolicy::drop);
+  answer.recommended_timeout_s = recommended_timeout_s(dropping, healthy_wait_s);
   run.timeout_s = answer.timeout_s = failures.timeout_s.value_or(answer.recommended_timeout_s);
 
   double chosen = whole_rounds(answer.daly_interval_s);
@@ -319,6 +332,10 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
     report.provenance.push_back(
         {"checkpoint interval", Origin::computed, "the recommended one, since the scenario gives none"});
   report.notes.insert(report.notes.end(), failures.notes.begin(), failures.notes.end());
+  if (run.policy == FailurePolicy::wait && others_have_the_state(scenario.strategy) && scenario.sites() > 1)
+    report.notes.push_back(
+        "policy wait: each site reads its own checkpoint after a failure; until version 1.0, the state was "
+        "sent over the WAN");
   if (failures.checkpoint_s)
     report.provenance.push_back({"checkpoint time", Origin::assumed, "given in the scenario"});
   else

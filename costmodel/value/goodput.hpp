@@ -9,7 +9,8 @@
 //
 //  - A checkpoint of C seconds follows every τ seconds of work; none follows the end of the work.
 //  - A failure costs the work since the last checkpoint and the time of the recovery: detection, restart and
-//    the transfer of the state. A further failure during this recovery restarts it.
+//    reading the checkpoint, which each site has in its own storage. A further failure during this recovery
+//    restarts it.
 //  - A link failure stops all sites but loses no work.
 //
 // Policy drop: after a time-out the other sites continue without the failed one.
@@ -59,7 +60,7 @@ struct FaultyRun {
   double link_failures_per_s = 0;  // rate of one site's link
   double outage_s = 0;             // detection and restart
   std::vector<FaultySite> each;    // if sites differ; the three values above are then means
-  double transfer_s = 0;           // transfer of the state to a site that returns
+  double transfer_s = 0;           // until a site that returns has the state: it reads it, or it is sent
   double link_outage_s = 0;        // infinite: links are never repaired
   double checkpoint_s = 0;         // C
   double interval_s = 0;           // τ, work between checkpoints
@@ -92,7 +93,7 @@ double young_interval_s(double checkpoint_s, double mtbf_s);
 double daly_interval_s(double checkpoint_s, double mtbf_s);
 
 /// Mean of finish_s under policy wait without link failures, of sites that are alike (Daly 2006). λ is the
-/// failure rate of all sites, R the outage and transfer time, n the number of segments of work:
+/// failure rate of all sites, R the outage and the time to read the state, n the number of segments of work:
 ///   e^{λR}/λ · [(n−1)·(e^{λ(τ+C)} − 1) + (e^{λτ'} − 1)],  τ' the work of the last segment
 double expected_finish_s(const FaultyRun& run);
 
@@ -103,6 +104,9 @@ double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s);
 
 /// Seconds of one checkpoint of a site with that many bytes of training state.
 double checkpoint_s(const Failures& failures, double state_bytes);
+/// Seconds in which a site reads its checkpoint again: at the rate of its storage, or as long as writing
+/// takes if that rate is not given.
+double restore_s(const Failures& failures, double state_bytes);
 
 /// The scenario's failures applied to the rounds of a report; the checkpoint interval is not set.
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report);

@@ -33,15 +33,17 @@ std::string goodput_text(const costmodel::RunReport& report) {
                    time_or_never(goodput.system_mtbf_s))},
       {"  finish time, p50", time_or_never(goodput.finish_p50_s), cost(goodput.cost_p50)},
       {"  finish time, p95", time_or_never(goodput.finish_p95_s), cost(goodput.cost_p95)}};
-  const std::string sending =
-      fmt::format("sending the state to a returning site takes {}", human_time(goodput.transfer_s));
+  const std::string returning =
+      goodput.policy == costmodel::FailurePolicy::wait
+          ? fmt::format("all read their checkpoints in {}", human_time(goodput.transfer_s))
+          : fmt::format("a returning site has the state after {}", human_time(goodput.transfer_s));
   std::vector<Row> of_policy = {
       {"  checkpoints", rounds_text(goodput.checkpoint_rounds, report),
        human_time(goodput.checkpoint_s) + " each"},
       {"  recommended checkpoints", rounds_text(goodput.recommended_rounds, report),
        fmt::format("goodput {}; Young {}, Daly {}", human_percent(goodput.recommended_goodput),
                    time_or_never(goodput.young_interval_s), time_or_never(goodput.daly_interval_s))},
-      {"  recommended time-out", human_time(goodput.recommended_timeout_s), sending}};
+      {"  recommended time-out", human_time(goodput.recommended_timeout_s), returning}};
   if (goodput.own_pace)
     of_policy = {{"  state of a returning site", human_time(goodput.transfer_s), "to send it"}};
   rows.insert(rows.end(), of_policy.begin(), of_policy.end());

@@ -25,6 +25,7 @@ constexpr double kTogether_s = 1e-6;
 }  // namespace
 
 bool PlanSimulator::waits_for_lost_sites() const { return std::isinf(rules_.drop_after_s); }
+bool PlanSimulator::all_go_back() const { return waits_for_lost_sites() && !rules_.quorum; }
 
 void PlanSimulator::schedule_outages() {
   for (const costmodel::Outage& outage : rules_.outages) {
@@ -64,7 +65,7 @@ void PlanSimulator::gather_members(Round& round) {
   }
   if (std::find(absent.begin(), absent.end(), true) != absent.end())
     round.plan = costmodel::without(std::move(round.plan), absent);
-  if (!rules_.quorum && waits_for_lost_sites()) return;
+  if (all_go_back()) return;
   Gathering& gathering = round.gathering;
   gathering.attempt = ++attempts_;
   gathering.arrived.assign(plan_.nodes.size(), 0);
@@ -257,11 +258,17 @@ void PlanSimulator::go_back() {
   std::fill(finished_.begin() + static_cast<std::ptrdiff_t>(checkpoint), finished_.end(), 0);
 }
 
-/// The node fetches the training state from the first node that has it.
+/// The node fetches the training state from the first node that has it, or reads its own checkpoint if all
+/// have gone back to theirs.
 void PlanSimulator::come_back(NodeId node) {
   const auto n = static_cast<std::size_t>(node);
   presence_[n] = Presence::fetching;
   const std::uint32_t epoch = ++epoch_[n];
+  if (all_go_back()) {
+    return fluid_.after(rules_.restore_s, [this, node, n, epoch] {
+      if (epoch == epoch_[n]) fetched(node);
+    });
+  }
   const auto bytes = static_cast<std::int64_t>(rules_.state_bytes);
   NodeId donor = -1;
   for (std::size_t d = 0; d < plan_.nodes.size() && donor < 0; ++d) {
@@ -288,7 +295,7 @@ void PlanSimulator::come_back(NodeId node) {
 
 void PlanSimulator::fetched(NodeId node) {
   const auto n = static_cast<std::size_t>(node);
-  if (waits_for_lost_sites() && !rules_.quorum) {  // go_back() has stopped all nodes
+  if (all_go_back()) {  // go_back() has stopped all nodes
     presence_[n] = Presence::member;
     const bool all =
         std::all_of(presence_.begin(), presence_.end(), [](Presence one) { return one == Presence::member; });

@@ -83,6 +83,7 @@ class PlanSimulator {
   void cut_short(costmodel::NodeId node);
   void bury(std::size_t position);
   [[nodiscard]] bool waits_for_lost_sites() const;
+  [[nodiscard]] bool all_go_back() const;  // to the last checkpoint, when a site is lost
 
   const costmodel::Plan& plan_;
   const std::vector<std::int64_t>& sequence_;

@@ -63,8 +63,6 @@ void displace_alternatives(Document& document) {
   displace("quality", "equal_loss_factor", {"model", "file", "interpolate", "mixtures"});
   displace("failures", "checkpoint_time", {"checkpoint_rounds"});
   displace("failures", "checkpoint_rounds", {"checkpoint_time"});
-  displace("failures", "checkpoint_cost", {"storage_bandwidth"});
-  displace("failures", "storage_bandwidth", {"checkpoint_cost"});
   if (document.chosen("platform.downlink")) displace("platform", "uplink", {"bandwidth"});
 }
 

@@ -57,7 +57,6 @@ void read_failures(const Document& document, costmodel::Scenario& scenario) {
   if (found == nullptr) return set_failures_of_sites(document, scenario);
   const TableReader table(document, scenario_keys(), "failures", found);
   table.only_one_of("checkpoint_time", "checkpoint_rounds");
-  table.only_one_of("checkpoint_cost", "storage_bandwidth");
   table.only_one_of("link_repair", "links_stay_dead");
   if (!table.has("checkpoint_cost") && !table.has("storage_bandwidth"))
     table.refuse("checkpoint_cost", "nothing", "checkpoint_cost or storage_bandwidth");

@@ -210,7 +210,8 @@ TEST_CASE("the recommended time-out is a healthy round's wait, or the whole abse
 }
 
 TEST_CASE(
-    "goodput without failures: checkpoints cost time, and transfer time follows from the state's bytes") {
+    "goodput without failures: checkpoints cost time, and a site that returns reads its own or gets the "
+    "state") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.failures = Failures{};
   scenario.failures->checkpoint_s = 3;
@@ -223,10 +224,19 @@ TEST_CASE(
   CHECK(report.goodput->finish_p95_s == doctest::Approx(report.wall_clock_s + 5 * 3));
   CHECK(report.goodput->recommended_rounds == 12);  // without failures: no checkpoint before the end
   const double state_bytes = state_bytes_per_site(scenario);
-  CHECK(report.goodput->transfer_s == doctest::Approx(state_bytes / 1e9));
+  CHECK(report.goodput->transfer_s == 3);  // read as fast as it was written
+  const double timeout_s = report.goodput->recommended_timeout_s;
+  scenario.failures->storage_bytes_per_s =
+      4e8;  // the pause is shorter than what is written in the background
+  CHECK(closed_form(scenario).goodput->checkpoint_s == 3);
+  CHECK(closed_form(scenario).goodput->transfer_s == doctest::Approx(state_bytes / 4e8));
   scenario.failures->checkpoint_s.reset();
   scenario.failures->storage_bytes_per_s = 5e8;
   CHECK(closed_form(scenario).goodput->checkpoint_s == doctest::Approx(state_bytes / 5e8));
+  CHECK(closed_form(scenario).goodput->transfer_s == doctest::Approx(state_bytes / 5e8));
+  scenario.failures->policy = FailurePolicy::drop;
+  CHECK(closed_form(scenario).goodput->transfer_s == doctest::Approx(state_bytes / 1e9));
+  CHECK(closed_form(scenario).goodput->recommended_timeout_s == timeout_s);  // it is of this policy
 }
 
 TEST_CASE("goodput of a scenario: the best sampled interval is near Daly's, and finish times are ordered") {

@@ -21,6 +21,7 @@ Scenario with_failures(const char* method) {
   scenario.platform = platforms::uniform(4, 1e9, 1e9, 0.05);
   scenario.failures = Failures{};
   scenario.failures->checkpoint_s = 0;
+  scenario.failures->policy = FailurePolicy::drop;
   scenario.failures->samples = 10;
   return scenario;
 }

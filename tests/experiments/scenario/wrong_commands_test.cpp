@@ -111,9 +111,6 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
        ":18: failures.site_mtbf: got \"0s\" (zero); expected a time above zero in quotes, with a unit (ns us "
        "ms s "
        "min h d); for example site_mtbf = \"7d\""},
-      {"", "[failures]\ncheckpoint_cost = \"20s\"\nstorage_bandwidth = \"1GBps\"\n", "",
-       ":18: failures.checkpoint_cost: got both checkpoint_cost and storage_bandwidth; expected only one of "
-       "them; for example checkpoint_cost = \"20s\""},
       {"", "[failures]\ncheckpoint_cost = \"20s\"\ntimeout = \"1min\"\n", "",
        ":19: failures.timeout: got timeout with policy = \"wait\"; expected timeout only with policy = "
        "\"drop\"; for example timeout = \"2min\""},
