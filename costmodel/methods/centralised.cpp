@@ -30,7 +30,7 @@ Method centralised() {
   method.summary =
       "The first site trains on the whole global batch. The other sites are idle, and nothing is sent.";
   method.axes = {};
-  method.source = "the baseline of every comparison; FoMoE paper, \"Experimental Setup\"";
+  method.source = "the baseline of every comparison; FoMoE paper, \"Experimental Setting\"";
   method.every_step = true;
   method.one_site = true;
   method.not_modelled = "other sites that help with data or evaluation";
