@@ -310,10 +310,12 @@ void run_explain(const Arguments& arguments) {
   const Scenario scenario = read_scenario(*values);
   const costmodel::Resolved resolved = costmodel::resolve(scenario);
   std::string simulated;
+  costmodel::RunReport report = costmodel::closed_form(scenario);
   if (costmodel::approximates(resolved)) {
     Engine engine;
     engine.options.on_progress = show_simulation();
-    const double wall_clock_s = execute(scenario, engine).report.wall_clock_s;
+    report = execute(scenario, engine).report;
+    const double wall_clock_s = report.wall_clock_s;
     simulated = text_of({"wall clock by simulation", "every site and hop on its own", "",
                          fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});
   }
@@ -322,7 +324,7 @@ void run_explain(const Arguments& arguments) {
       step_lines(scenario, resolved) + compute_lines(scenario, resolved) + stage_lines(scenario, resolved);
   fomoe::scenario::write_answer(fmt::format("Bytes\n{}\nMemory\n{}\nSeconds\n{}\nThe run\n{}{}{}", bytes,
                                             memory_lines(scenario), times, run_lines(scenario, resolved),
-                                            simulated, cost_lines(scenario)));
+                                            simulated, cost_lines(scenario, report)));
 }
 
 }  // namespace fomoe::commands

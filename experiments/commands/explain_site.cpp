@@ -6,7 +6,6 @@
 
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/counts/memory.hpp"
-#include "costmodel/formula/closed_form.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/site_model.hpp"
@@ -120,8 +119,7 @@ std::string memory_lines(const Scenario& of_all_sites) {
   return text;
 }
 
-std::string cost_lines(const Scenario& scenario) {
-  const costmodel::RunReport report = costmodel::closed_form(scenario);
+std::string cost_lines(const Scenario& scenario, const costmodel::RunReport& report) {
   if (!report.cost || report.cost->currency.empty()) return "";
   const costmodel::Cost& cost = *report.cost;
   const auto money = [&](double amount) { return fmt::format("{:.2f} {}", amount, cost.currency); };

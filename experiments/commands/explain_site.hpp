@@ -22,7 +22,7 @@ std::string seconds(double value);
 std::string step_lines(const costmodel::Scenario& scenario, const costmodel::Resolved& resolved);
 /// The memory of the fullest GPU, and whether it suffices.
 std::string memory_lines(const costmodel::Scenario& scenario);
-/// The cost of the run by the closed form; empty without prices.
-std::string cost_lines(const costmodel::Scenario& scenario);
+/// The cost of the run that was reported; empty without prices.
+std::string cost_lines(const costmodel::Scenario& scenario, const costmodel::RunReport& report);
 
 }  // namespace fomoe::commands

@@ -205,6 +205,9 @@ class GridCommand {
       std::cout << label_of(grid_, grid_.runs[run]) << ": loss " << here.loss << ", in the table "
                 << there.loss << " (" << there.device << ", " << there.code << ")\n";
     }
+    if (compared == 0)
+      throw UsageError("--compare " + table + ": got a table with none of these runs" +
+                       "; expected one of the same grid file and settings");
     std::cout << same << " of " << compared << " runs have the same bits as in " << table;
     if (same < compared) std::cout << "; the largest difference of a loss is " << largest << " nats";
     std::cout << '\n';

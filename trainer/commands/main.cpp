@@ -109,7 +109,9 @@ int main(int argc, char** argv) {
   write_whole_lines();
   try {
     const fomoe::FileClaims claims;
-    return run({argv + 1, argv + argc});
+    const int status = run({argv + 1, argv + argc});
+    if (!std::cout.flush()) throw std::runtime_error("stdout: cannot be written");
+    return status;
   } catch (const fomoe::UsageError& error) {
     fomoe::trainer::say_error(error.what());
     return 2;
