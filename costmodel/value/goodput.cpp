@@ -266,6 +266,11 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
 void add_goodput(RunReport& report, const Scenario& scenario) {
   if (!scenario.failures) return;
   const Failures& failures = *scenario.failures;
+  if (failures.policy == FailurePolicy::wait && !at_own_pace(scenario.strategy) &&
+      others_have_the_state(scenario.strategy) && scenario.sites() > 1)
+    report.notes.push_back(
+        "policy wait: each site reads its own checkpoint after a failure; until version 1.0, the state was "
+        "sent over the WAN");
   if (!failures.outages.empty() && !failures.at_random()) return;
   FaultyRun run = faulty_run(scenario, report);
   if (run.own_pace) return add_goodput_at_own_pace(report, scenario, run);
@@ -332,10 +337,6 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
     report.provenance.push_back(
         {"checkpoint interval", Origin::computed, "the recommended one, since the scenario gives none"});
   report.notes.insert(report.notes.end(), failures.notes.begin(), failures.notes.end());
-  if (run.policy == FailurePolicy::wait && others_have_the_state(scenario.strategy) && scenario.sites() > 1)
-    report.notes.push_back(
-        "policy wait: each site reads its own checkpoint after a failure; until version 1.0, the state was "
-        "sent over the WAN");
   if (failures.checkpoint_s)
     report.provenance.push_back({"checkpoint time", Origin::assumed, "given in the scenario"});
   else

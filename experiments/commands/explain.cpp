@@ -310,7 +310,7 @@ void run_explain(const Arguments& arguments) {
   const Scenario scenario = read_scenario(*values);
   const costmodel::Resolved resolved = costmodel::resolve(scenario);
   std::string simulated;
-  costmodel::RunReport report = costmodel::closed_form(scenario);
+  costmodel::RunReport report;
   if (costmodel::approximates(resolved)) {
     Engine engine;
     engine.options.on_progress = show_simulation();
@@ -318,6 +318,8 @@ void run_explain(const Arguments& arguments) {
     const double wall_clock_s = report.wall_clock_s;
     simulated = text_of({"wall clock by simulation", "every site and hop on its own", "",
                          fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});
+  } else {
+    report = costmodel::closed_form(scenario);
   }
   const std::string bytes = model_lines(scenario) + traffic_lines(scenario, resolved);
   const std::string times =

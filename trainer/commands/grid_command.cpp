@@ -205,9 +205,6 @@ class GridCommand {
       std::cout << label_of(grid_, grid_.runs[run]) << ": loss " << here.loss << ", in the table "
                 << there.loss << " (" << there.device << ", " << there.code << ")\n";
     }
-    if (compared == 0)
-      throw UsageError("--compare " + table + ": got a table with none of these runs" +
-                       "; expected one of the same grid file and settings");
     std::cout << same << " of " << compared << " runs have the same bits as in " << table;
     if (same < compared) std::cout << "; the largest difference of a loss is " << largest << " nats";
     std::cout << '\n';
@@ -313,6 +310,10 @@ int grid_command(const std::vector<std::string>& arguments) {
     rows = read_rows(table);
     if (rows.empty())
       refuse_option("compare", '"' + table + '"', "a rows.csv that fomoe-train grid wrote", "rows.csv");
+    if (std::none_of(grid.runs.begin(), grid.runs.end(),
+                     [&](const GridRun& run) { return rows.contains(run.id); }))
+      refuse_option("compare", '"' + table + "\", which has none of these runs",
+                    "the rows.csv of a grid with the same settings", "rows.csv");
     std::erase_if(wanted, [&](std::size_t run) { return !rows.contains(grid.runs[run].id); });
     const auto sample = static_cast<std::size_t>(positive(given, "sample", 1 << 30));
     if (sample < wanted.size()) {

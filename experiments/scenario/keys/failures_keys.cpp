@@ -42,8 +42,8 @@ constexpr Key kFailuresKeys[] = {
      "time for which all sites stop for a checkpoint; without storage_bandwidth, reading it takes as long",
      "\"20s\"", member<&Failures::checkpoint_s>, values, "checkpoint_s"},
     {"storage_bandwidth", Kind::rate, "", "bytes of a site's training state ÷ checkpoint_cost",
-     "bandwidth of the storage of each site, to which it writes its training state (unless checkpoint_cost "
-     "says how long that stops it) and from which it reads it",
+     "rate at which a site writes its training state to its storage and reads it again; checkpoint_cost, if "
+     "given, replaces the time of writing",
      "\"2GBps\"", member<&Failures::storage_bytes_per_s>, values, "storage_bytes_per_s"},
     {"policy", Kind::choice, "\"wait\"", "",
      "reaction to a failed site: wait for it and restart from the checkpoint, or drop it until it returns",

@@ -54,6 +54,16 @@ TEST_CASE("rows of a sweep do not depend on the order of their values") {
   }
 }
 
+TEST_CASE("explain: where it simulates, the cost is that of the simulated time") {
+  const std::string question = kTwoSites + " --set network_model.host=linux --set prices.gpu_hour=1000USD ";
+  const std::string explained = said("explain " + question);
+  REQUIRE(explained.find("wall clock by simulation") != std::string::npos);
+  const double simulated = answered("simulate " + question)["cost"]["cost_total"],
+               formula = answered("simulate --engine closed-form " + question)["cost"]["cost_total"];
+  REQUIRE(fmt::format("{:.2f}", simulated) != fmt::format("{:.2f}", formula));
+  CHECK(explained.find(fmt::format("= {:.2f} USD\n", simulated)) != std::string::npos);
+}
+
 TEST_CASE("the command of a row of a plan takes out what the plan's command takes out") {
   const Folder folder;
   write_all(folder / "s.toml",

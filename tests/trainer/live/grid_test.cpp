@@ -146,6 +146,12 @@ TEST_CASE("two grids share a folder without making a run twice, and finished row
   std::ofstream(folder / "rows.csv") << with_another_loss(rows);
   CHECK(Process(grid(folder, "again", {"--compare", folder / "rows.csv", "--sample", "2"}), folder / "log")
             .wait() == 1);
+  // A table of other runs has nothing to compare with.
+  CHECK(Process(
+            grid(folder, "other", {"--compare", folder / "rows.csv", "--set", "trainer.learning_rate=0.02"}),
+            folder / "log")
+            .wait() == 2);
+  CHECK(content(folder / "log").find("which has none of these runs") != std::string::npos);
   REQUIRE(Process(grid(folder, "shared", {"--set", "trainer.learning_rate=0.02"}), folder / "log").wait() ==
           2);
   CHECK(content(folder / "log").find("which this grid does not have") != std::string::npos);

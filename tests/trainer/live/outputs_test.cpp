@@ -159,9 +159,8 @@ TEST_CASE("evaluate refuses sequences on which the model was trained, also after
 TEST_CASE("an answer on stdout that cannot be written is an error") {
   const Folder folder;
   const std::string command =
-      kTrain + " run " + kScenario +
-      " --in-turn --set strategy.local_steps=2 --set workload.tokens=8192 --output - ";
-  for (const char* where : {">/dev/full", ">&-"}) {
+      kTrain + " run " + kScenario + " --in-turn --set strategy.local_steps=2 --set workload.tokens=8192 ";
+  for (const char* where : {"--output - >/dev/full", "--output - >&-", ">/dev/full"}) {
     CAPTURE(std::string(where));
     const Ended ended = run({"/bin/sh", "-c", command + where});
     CHECK(ended.status == 1);
