@@ -50,6 +50,17 @@ std::int64_t local_batch_sequences(const Scenario& scenario, int site) {
   return std::llround(sequences_before(batch, limits[at + 1]) - sequences_before(batch, limits[at]));
 }
 
+double sequences_of_work(const Scenario& scenario, int site) {
+  if (scenario.strategy.method->residency != Residency::sharded)
+    return static_cast<double>(local_batch_sequences(scenario, site));
+  return static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites();
+}
+
+double equal_part(const Scenario& site, double sequences) {
+  if (std::holds_alternative<GivenStepTime>(site.compute) || sequences == 0) return 1;
+  return static_cast<double>(site.workload.global_batch_sequences) / site.sites() / sequences;
+}
+
 std::int64_t optimizer_steps(const Scenario& scenario) {
   const std::int64_t tokens_per_step =
       scenario.workload.global_batch_sequences * scenario.model.sequence_length;
