@@ -45,7 +45,9 @@ SiteSeconds seconds_of(const Scenario& scenario, int site, const SiteCounts& sit
     load.sequences = sequences;
     StepSeconds seconds = step_seconds(step, model, load);
     if (scenario.strategy.method->residency == Residency::experts_sharded)
-      seconds.equal_part = equal_part(at, sequences);
+      seconds.equal_part = equal_part(
+          at.scenario().compute,
+          static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites(), sequences);
     return seconds;
   };
   SiteSeconds seconds;

@@ -62,7 +62,7 @@ RoundPlan at_once(const Scenario& scenario, const Plan& plan) {
 
 RoundPlan behind_backward(const Scenario& scenario, const Plan& plan, double last_micro_batch) {
   const std::int64_t layers = scenario.model.layers, buckets = scenario.strategy.fragments;
-  const double head = head_shares(scenario).backward;
+  const double head = head_shares(scenario.model, scenario.gpus, flops_per_token(scenario)).backward;
   RoundPlan round;
   const auto add = [&](Op op) {
     round.ops.push_back(std::move(op));
@@ -101,7 +101,7 @@ Plan plan(const Scenario& scenario) {
     round = at_once(scenario, plan);
   } else {
     plan.groups = tensor_groups_by_layer_and_head(scenario.model, scenario.strategy.skip_token);
-    if (!gives_micro_batch(scenario)) {
+    if (!step_passes(scenario).given) {
       plan.notes.push_back(
           "compute.micro_batch_sequences is not given, so the transfer of gradients overlaps with the "
           "backward pass of a site's whole batch");

@@ -104,10 +104,9 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
   return 0;
 }
 
-HeadShares head_shares(const Scenario& scenario) {
-  const FlopsPerToken flops = flops_per_token(scenario);
-  const double unembedding = unembedding_flops(scenario.model), share = unembedding / flops.total();
-  return {share, 2 * share / (2 + repeated_share(scenario.gpus, flops, unembedding))};
+HeadShares head_shares(const ModelShape& shape, const SiteGpus& gpus, const FlopsPerToken& flops) {
+  const double unembedding = unembedding_flops(shape), share = unembedding / flops.total();
+  return {share, 2 * share / (2 + repeated_share(gpus, flops, unembedding))};
 }
 
 FlopsPerToken causal_flops(const ModelShape& shape, FlopsPerToken flops) {

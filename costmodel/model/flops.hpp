@@ -79,7 +79,7 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
 struct HeadShares {
   double forward = 0, backward = 0;
 };
-HeadShares head_shares(const Scenario& scenario);
+HeadShares head_shares(const ModelShape& shape, const SiteGpus& gpus, const FlopsPerToken& flops);
 
 /// The FLOPs that attention kernels execute: a token sees itself and the tokens before it, which are half of
 /// a sequence on average, and fewer than a window at the beginning (Dao 2023, FlashAttention-2, arXiv

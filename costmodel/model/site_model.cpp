@@ -40,7 +40,7 @@ StepPasses passes_of_site(const Scenario& scenario, int site) {
   const SiteGpus& gpus = scenario.gpus;
   const double of_replica = std::ceil(sequences / (gpus.count / gpus.gpus_per_replica()));
   const double count = std::ceil(of_replica / micro_batch);
-  return {count, std::min(1.0, micro_batch / of_replica), 1 - (count - 1) * micro_batch / of_replica};
+  return {count, std::min(1.0, micro_batch / of_replica), 1 - (count - 1) * micro_batch / of_replica, true};
 }
 
 bool sites_differ(const Scenario& scenario) {
@@ -56,14 +56,9 @@ StepPasses step_passes(const Scenario& scenario) {
     all.count = std::max(all.count, own.count);
     all.first_share = std::min(all.first_share, own.first_share);
     all.last_share = std::min(all.last_share, own.last_share);
+    all.given = all.given || own.given;
   }
   return all;
-}
-
-bool gives_micro_batch(const Scenario& scenario) {
-  for (int site = 0; site < (sites_differ(scenario) ? scenario.sites() : 1); ++site)
-    if (micro_batch_sequences(AtSite(scenario, site)) > 0) return true;
-  return false;
 }
 
 namespace {

@@ -108,7 +108,5 @@ std::int64_t micro_batch_sequences(const Scenario& scenario);
 /// Passes of a step of the first site, which has ⌈batch ÷ sites⌉ sequences; one if no micro-batch is given.
 /// If sites differ, the most passes of any site and the smallest shares.
 StepPasses step_passes(const Scenario& scenario);
-/// Whether the micro-batch of some site is given.
-bool gives_micro_batch(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

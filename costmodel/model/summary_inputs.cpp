@@ -77,7 +77,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);
   fixed.activation_checkpointing = scenario.gpus.activation_checkpointing;
   fixed.passes = step_passes(scenario);
-  const HeadShares head = head_shares(scenario);
+  const HeadShares head = head_shares(scenario.model, scenario.gpus, flops_per_token(scenario));
   fixed.head_of_forward = head.forward;
   fixed.head_of_backward = head.backward;
   fixed.module_choices = scenario.strategy.module_choices;

@@ -49,6 +49,7 @@ struct StoreRules {
 struct StepPasses {
   double count = 1;                        // ⌈b/m⌉
   double first_share = 1, last_share = 1;  // of the step's work
+  bool given = false;                      // whether the micro-batch of some site is given
 };
 
 /// The quantities of a scenario that are the same in all rows of a sweep.

@@ -56,11 +56,6 @@ double sequences_of_work(const Scenario& scenario, int site) {
   return static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites();
 }
 
-double equal_part(const Scenario& site, double sequences) {
-  if (std::holds_alternative<GivenStepTime>(site.compute) || sequences == 0) return 1;
-  return static_cast<double>(site.workload.global_batch_sequences) / site.sites() / sequences;
-}
-
 std::int64_t optimizer_steps(const Scenario& scenario) {
   const std::int64_t tokens_per_step =
       scenario.workload.global_batch_sequences * scenario.model.sequence_length;

@@ -66,8 +66,10 @@ std::int64_t local_batch_sequences(const Scenario& scenario, int site);
 double sequences_of_work(const Scenario& scenario, int site);
 /// Work for an equal part of the batch, B_g/M sequences, ÷ that for `sequences`, the site's own part. Sites
 /// that compute each other's tokens have equal parts of those, however the batch is dealt out. A given step
-/// time holds for any part. `site` is the scenario of a site (AtSite).
-double equal_part(const Scenario& site, double sequences);
+/// time holds for any part.
+inline double equal_part(const ComputeSpec& compute, double mean_sequences, double sequences) {
+  return std::holds_alternative<GivenStepTime>(compute) || sequences == 0 ? 1 : mean_sequences / sequences;
+}
 
 /// Optimiser steps of the run: ⌈tokens ÷ global batch⌉.
 std::int64_t optimizer_steps(const Scenario& scenario);

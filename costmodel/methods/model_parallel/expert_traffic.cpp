@@ -36,8 +36,10 @@ class StepBuilder {
     layers_ = static_cast<int>(scenario.model.layers);
     moe_layers_ = static_cast<int>(moe_layers(scenario.model));
     repeats_ = scenario.gpus.activation_checkpointing;
+    const double mean = static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites();
     for (int site = 0; site < scenario.sites(); ++site)
-      equal_part_.push_back(equal_part(AtSite(scenario, site), sequences_of_work(scenario, site)));
+      equal_part_.push_back(
+          equal_part(AtSite(scenario, site).scenario().compute, mean, sequences_of_work(scenario, site)));
   }
 
   OpId passes() {

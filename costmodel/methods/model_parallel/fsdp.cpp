@@ -41,7 +41,7 @@ class Step {
         groups_(groups),
         orders_(scenario),
         sharding_(scenario.strategy.sharding),
-        head_(head_shares(scenario)),
+        head_(head_shares(scenario.model, scenario.gpus, flops_per_token(scenario))),
         micro_batches_(micro_batches),
         units_(scenario.strategy.fragments) {}
 
@@ -144,7 +144,7 @@ Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("fsdp synchronises in every step, so local_steps is ignored");
-  if (!gives_micro_batch(scenario))
+  if (!step_passes(scenario).given)
     plan.notes.push_back("compute.micro_batch_sequences is not given, so a step of fsdp has one micro-batch");
   if (scenario.strategy.fragments > 1)
     plan.groups = tensor_groups_by_layer(scenario.model, scenario.strategy.skip_token);

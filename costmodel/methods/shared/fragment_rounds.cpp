@@ -50,7 +50,7 @@ class RoundBuilder {
         turns_(turns),
         outer_steps_(outer_steps ? 1 : 0),
         passes_(step_passes(scenario)),
-        head_(head_shares(scenario)),
+        head_(head_shares(scenario.model, scenario.gpus, flops_per_token(scenario))),
         ends_(ends),
         steps_(steps),
         sent_(fragments.size()),
