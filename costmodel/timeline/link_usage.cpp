@@ -74,11 +74,13 @@ class Placing {
     if (placed.bytes.size() > 1) flows_.push_back(std::move(placed));
   }
 
+  // Each pass lets one flow after another even out what its links carry too much. The sum of the squares of
+  // this decreases until no flow can improve it.
   void spread() {
     // The longest flows can move most.
     std::stable_sort(flows_.begin(), flows_.end(),
                      [](const FlowBins& a, const FlowBins& b) { return a.bytes.size() > b.bytes.size(); });
-    constexpr int kMostPasses = 100;
+    constexpr int kMostPasses = 300;
     for (int pass = 0; pass < kMostPasses; ++pass) {
       double moved = 0;
       for (FlowBins& flow : flows_) moved += move(flow);
@@ -115,35 +117,56 @@ class Placing {
     for (const std::size_t l : flow.links) links_[l].bytes[static_cast<std::size_t>(bin)] += bytes;
   }
 
-  // What all links of the flow can carry in addition in this bin; negative if one carries too much.
-  [[nodiscard]] double room(const FlowBins& flow, int bin) const {
-    double least = platforms::kUnlimited;
+  // What the fullest link of the flow carries too much in this bin; negative if all of them have room.
+  [[nodiscard]] double excess(const FlowBins& flow, int bin) const {
+    double most = -platforms::kUnlimited;
     for (const std::size_t l : flow.links)
-      least = std::min(least, links_[l].most - links_[l].bytes[static_cast<std::size_t>(bin)]);
-    return least;
+      most = std::max(most, links_[l].bytes[static_cast<std::size_t>(bin)] - links_[l].most);
+    return most;
   }
 
+  // Moves bytes from bins in which a link carries too much to others, down to an excess of 0 where there is
+  // room for all of them, and otherwise to the least excess that is equal in all of these bins.
   double move(FlowBins& flow) {
-    constexpr double kRounding = 1e-9;  // of the bytes of a flow in a bin
-    double excess = 0, free = 0;
+    constexpr double kRounding = 1e-6;  // of the bytes of the flow
     const auto count = flow.bytes.size();
-    std::vector<double> more(count), less(count);
+    std::vector<double> level(count);
+    double all = 0, highest = 0;
     for (std::size_t b = 0; b < count; ++b) {
-      const double here = room(flow, flow.first + static_cast<int>(b));
-      less[b] = std::min(flow.bytes[b], -here);
-      if (less[b] < kRounding * flow.bytes[b]) less[b] = 0;
-      more[b] = std::max(here, 0.0);
-      excess += less[b];
-      free += more[b];
+      level[b] = excess(flow, flow.first + static_cast<int>(b));
+      all += flow.bytes[b];
+      if (flow.bytes[b] > 0) highest = std::max(highest, level[b]);
     }
-    const double moved = std::min(excess, free);
-    if (moved <= 0) return 0;
+    if (highest <= 0) return 0;
+    const auto above = [&](std::size_t b, double to) {
+      return std::min(flow.bytes[b], std::max(0.0, level[b] - to));
+    };
+    const auto sums = [&](double to) {
+      std::pair<double, double> sum;  // what is above, and what is free below
+      for (std::size_t b = 0; b < count; ++b) {
+        sum.first += above(b, to);
+        sum.second += std::max(0.0, to - level[b]);
+      }
+      return sum;
+    };
+    double to = 0;
+    if (const auto [over, free] = sums(0); over > free) {
+      double low = 0, high = highest;
+      for (int i = 0; i < 50; ++i) {
+        to = (low + high) / 2;
+        const auto [still_over, freed] = sums(to);
+        (still_over > freed ? low : high) = to;
+      }
+      to = high;
+    }
+    const auto [over, free] = sums(to);
+    if (over <= kRounding * all || free <= 0) return 0;
     for (std::size_t b = 0; b < count; ++b) {
-      const double added = moved * more[b] / free - moved * less[b] / excess;
+      const double added = over * std::max(0.0, to - level[b]) / free - above(b, to);
       flow.bytes[b] += added;
       put(flow, flow.first + static_cast<int>(b), added);
     }
-    return moved;
+    return over;
   }
 
   const platforms::Platform& platform_;
