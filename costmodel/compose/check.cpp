@@ -227,7 +227,7 @@ void check_each_site(const Scenario& scenario, const Check& check_site) {
 void check_peak(const Scenario& scenario, int site) {
   const AtSite at(scenario, site);
   const bool assumed = std::holds_alternative<AssumedDevice>(at.scenario().compute);
-  const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
+  const double sequences = sequences_of_work(scenario, site);
   if (assumed || at.scenario().peak_flops == 0 || sequences == 0) return;
   const ComputeTimes times = site_compute_times(scenario, site);
   const std::optional<Efficiency> efficiency = step_efficiency(at, sequences, times);

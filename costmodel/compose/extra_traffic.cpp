@@ -5,6 +5,7 @@
 
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
@@ -35,8 +36,19 @@ std::int64_t spread(double bytes, std::int64_t rounds) {
   return static_cast<std::int64_t>(std::llround(bytes / static_cast<double>(rounds)));
 }
 
+// Sequences that a site reads in a step. Of a pipeline, the first stage reads the inputs and the last one the
+// labels, which are the same tokens; the stages between read nothing.
+double sequences_read(const Scenario& scenario, int site) {
+  if (scenario.strategy.method->residency != Residency::sharded)
+    return static_cast<double>(local_batch_sequences(scenario, site));
+  const int side = scenario.strategy.stage_sites;
+  if (site >= side && site < scenario.sites() - side) return 0;
+  return static_cast<double>(chunk_elements(scenario.workload.global_batch_sequences, side, site % side));
+}
+
 struct Extra {
   ExtraTraffic traffic;
+  std::vector<double> sequences;  // [site]: that it reads in a step
   std::int64_t state_bytes_per_checkpoint_round = 0, state_bytes_per_rejoin_round = 0;
   double data_bytes_per_sequence = 0;
 };
@@ -46,9 +58,11 @@ Op data_op(const Plan& plan, const Extra& extra, std::int64_t steps) {
   const NodeId from = node_at(plan, *extra.traffic.data_site);
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     const Node& node = plan.nodes[n];
-    if (node.site == *extra.traffic.data_site || node.sequences <= 0) continue;
+    if (node.site == *extra.traffic.data_site || node.kind != NodeKind::worker) continue;
+    const double sequences = extra.sequences[static_cast<std::size_t>(node.site)];
+    if (sequences == 0) continue;
     const std::int64_t bytes =
-        std::llround(static_cast<double>(steps) * node.sequences * extra.data_bytes_per_sequence);
+        std::llround(static_cast<double>(steps) * sequences * extra.data_bytes_per_sequence);
     exchanges.push_back(
         {{from, static_cast<NodeId>(n)}, {plain_bytes(Content::sequences, TrafficClass::data, bytes)}});
   }
@@ -116,6 +130,8 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
 
   Extra extra;
   extra.traffic = traffic;
+  for (int site = 0; site < scenario.sites(); ++site)
+    extra.sequences.push_back(sequences_read(scenario, site));
   const double state_bytes = state_bytes_per_site(scenario);
   extra.state_bytes_per_checkpoint_round = spread(state_bytes, traffic.checkpoint_rounds);
   extra.state_bytes_per_rejoin_round = spread(state_bytes, traffic.rejoin_rounds);
@@ -149,20 +165,30 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
   return plan;
 }
 
-void add_extra_traffic(PlanSummary& summary, const Axes& axes, const Fixed& fixed,
-                       const ExtraTraffic& traffic, double state_bytes_per_site) {
+void add_extra_traffic(PlanSummary& summary, const Scenario& scenario, const Axes& axes, const Fixed& fixed) {
+  const ExtraTraffic traffic = extra_traffic_of(scenario);
+  const double state_bytes = state_bytes_per_site(scenario);
   if (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site) return;
   const double steps_per_round = summary.steps / summary.rounds;
   const double others = axes.sites - 1.0;
   const double any = std::min(others, 1.0);  // 0 if there is only one site, which sends nothing
-  double read = 0.0, uploaded = 0.0;         // bytes of each of the other sites in one round
+  double read = 0.0, uploaded = 0.0;         // bytes of each of the other sites that reads, or uploads
+  double readers = others;                   // other sites that read data
+  bool checkpoint_reads = true;              // whether the checkpoint's site reads data
   if (traffic.data_site) {
-    read = steps_per_round * axes.global_batch_sequences / axes.sites *
+    // Sites have equal parts of the batch, or the sites at each end of a pipeline have.
+    const bool pipeline = scenario.strategy.method->residency == Residency::sharded;
+    const double parts = pipeline ? fixed.stage_sites : axes.sites;
+    read = steps_per_round * axes.global_batch_sequences / parts *
            (fixed.sequence_length * traffic.data_bytes_per_token);
+    if (pipeline) {
+      readers = std::min(2.0 * fixed.stage_sites, axes.sites) -
+                (sequences_read(scenario, *traffic.data_site) > 0 ? 1.0 : 0.0);
+      checkpoint_reads = traffic.checkpoint_site && sequences_read(scenario, *traffic.checkpoint_site) > 0;
+    }
   }
-  if (traffic.checkpoint_site)
-    uploaded = state_bytes_per_site / static_cast<double>(traffic.checkpoint_rounds);
-  summary.sent.data = read * others / axes.sites;
+  if (traffic.checkpoint_site) uploaded = state_bytes / static_cast<double>(traffic.checkpoint_rounds);
+  summary.sent.data = read * readers / axes.sites;
   summary.sent.checkpoint = uploaded * others / axes.sites;
 
   // The data set's site sends to all others, and the checkpoint's site receives from all others. If the data
@@ -172,15 +198,16 @@ void add_extra_traffic(PlanSummary& summary, const Axes& axes, const Fixed& fixe
       traffic.data_site && traffic.checkpoint_site && *traffic.data_site != *traffic.checkpoint_site;
   Stage background;
   background.latency_hops = any;
-  background.bytes = std::max(others * read + apart * uploaded, others * uploaded + apart * read);
-  background.pair_bytes = any * std::max(read + apart * uploaded, uploaded + apart * read);
+  const double to_checkpoint = checkpoint_reads ? apart * read : 0.0;
+  background.bytes = std::max(readers * read + apart * uploaded, others * uploaded + to_checkpoint);
+  background.pair_bytes = any * std::max({read, uploaded, apart * uploaded + to_checkpoint});
   background.hidden_steps = steps_per_round;
   if (traffic.data_site || traffic.checkpoint_site) summary.add(background);
 
   if (traffic.rejoin_site) {
     Stage rejoin;
     rejoin.latency_hops = any;
-    rejoin.bytes = any * state_bytes_per_site / static_cast<double>(traffic.rejoin_rounds);
+    rejoin.bytes = any * state_bytes / static_cast<double>(traffic.rejoin_rounds);
     rejoin.pair_bytes = rejoin.bytes;
     summary.sent.rejoin = rejoin.bytes / axes.sites;
     summary.add(rejoin);

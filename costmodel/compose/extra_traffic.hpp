@@ -5,7 +5,8 @@
 // Some of this traffic occurs in every n-th round only. The plan spreads such traffic over all rounds: each
 // round has 1/n of the bytes. The total bytes are exact, and rounds remain equal. The kinds of traffic are:
 //
-//   - data: While a site trains, it reads the sequences of its next round. That round waits for them.
+//   - data: While a site trains, it reads the sequences of its next round. That round waits for them. Of a
+//     pipeline across sites, the first and the last stage read those of their pipeline.
 //   - checkpoint: While a site trains, it uploads the state that it needs to resume. The next upload
 //     waits for the end of this one.
 //   - rejoin: Before a rejoining site trains, it fetches its state from another site. The other sites wait
@@ -32,7 +33,6 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 
 /// Adds the extra traffic to a summary, for equal sites. The result is exact if the transfers of a round fit
 /// into its compute time.
-void add_extra_traffic(PlanSummary& summary, const Axes& axes, const Fixed& fixed,
-                       const ExtraTraffic& traffic, double state_bytes_per_site);
+void add_extra_traffic(PlanSummary& summary, const Scenario& scenario, const Axes& axes, const Fixed& fixed);
 
 }  // namespace fomoe::costmodel

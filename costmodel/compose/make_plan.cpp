@@ -15,7 +15,7 @@ Plan make_plan(const Scenario& scenario) { return with_extra_traffic(scenario, c
 PlanSummary summarise(const Scenario& scenario, const Axes& axes, const Fixed& fixed,
                       const std::optional<OwnPaces>& paces) {
   PlanSummary summary = summarise(*scenario.strategy.method, axes, fixed);
-  add_extra_traffic(summary, axes, fixed, extra_traffic_of(scenario), state_bytes_per_site(scenario));
+  add_extra_traffic(summary, scenario, axes, fixed);
   if (paces) {  // the method's formula has one cycle of each site in each round
     const double cycles = remote_cycles(*paces) / (std::max(1.0, axes.sites - 1.0) * summary.rounds);
     summary.sent.dense *= cycles;

@@ -17,8 +17,7 @@ std::vector<ComputeTimes> site_times(const Scenario& scenario, const Counts& cou
   std::vector<ComputeTimes> times;
   double before = 0;  // sequences of the site before
   for (int site = 0; site < scenario.sites(); ++site) {
-    const auto sequences =
-        static_cast<double>(std::max<std::int64_t>(1, local_batch_sequences(scenario, site)));
+    const double work = sequences_of_work(scenario, site), sequences = work > 0 ? work : 1;
     if (counts.alike && sequences == before) {
       times.push_back(times.back());
     } else {
@@ -30,8 +29,7 @@ std::vector<ComputeTimes> site_times(const Scenario& scenario, const Counts& cou
 }
 
 ComputeTimes site_compute_times(const Scenario& scenario, int site) {
-  return compute_times(AtSite(scenario, site), counts_of(scenario), site,
-                       static_cast<double>(local_batch_sequences(scenario, site)));
+  return compute_times(AtSite(scenario, site), counts_of(scenario), site, sequences_of_work(scenario, site));
 }
 
 std::vector<Provenance> compute_provenance(const Scenario& scenario, const std::vector<ComputeTimes>& times) {
@@ -68,7 +66,7 @@ std::vector<Provenance> compute_provenance(const Scenario& scenario, const std::
 double training_peak_flops(const Scenario& scenario) {
   double sum = 0;
   for (int site = 0; site < scenario.sites(); ++site) {
-    if (local_batch_sequences(scenario, site) == 0) continue;
+    if (sequences_of_work(scenario, site) == 0) continue;
     const AtSite at(scenario, site);
     if (at.scenario().peak_flops == 0) return 0;
     sum += at.scenario().peak_flops * at.scenario().gpus.count;
@@ -82,7 +80,7 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario,
   sum.peak_flops = training_peak_flops(scenario);
   double flops = 0, peak_flops = 0, executed_peak_flops = 0;
   for (int site = 0; site < scenario.sites(); ++site) {
-    const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
+    const double sequences = sequences_of_work(scenario, site);
     if (sequences == 0) continue;
     const AtSite at(scenario, site);
     const std::optional<Efficiency> own =
@@ -101,6 +99,7 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario,
 bool step_times_differ(const Scenario& scenario) {
   return steps_differ(scenario) || expert_work_differs(scenario.strategy, expert_shares(scenario)) ||
          (!std::holds_alternative<GivenStepTime>(scenario.compute) && !scenario.strategy.method->one_site &&
+          scenario.strategy.method->residency != Residency::sharded &&
           scenario.workload.global_batch_sequences % scenario.sites() != 0);
 }
 
@@ -111,7 +110,7 @@ std::string unequal_steps(const Scenario& scenario, const std::vector<ComputeTim
   double longest_s = 0, shortest_s = platforms::kUnlimited;
   bool given = false;
   for (int site = 0; site < scenario.sites(); ++site) {
-    if (local_batch_sequences(scenario, site) == 0) continue;
+    if (sequences_of_work(scenario, site) == 0) continue;
     const AtSite at(scenario, site);
     given = given || std::holds_alternative<GivenStepTime>(at.scenario().compute);
     const double step_s = times[static_cast<std::size_t>(site)].step_s() *

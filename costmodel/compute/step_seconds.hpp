@@ -14,6 +14,7 @@ inline constexpr double kForwardShare = 1.0 / 3;
 /// pass.
 struct StepSeconds {
   double gradients_s, forward_s, optimizer_s;
+  double equal_part = 1;  // see equal_part(); for methods whose sites compute each other's tokens
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
   [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
 };

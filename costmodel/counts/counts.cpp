@@ -17,7 +17,9 @@ namespace {
 
 /// The sequences of the sites in a step: `few` at a share of them, `many` at the others.
 void divide_batch(const Scenario& scenario, int site, bool alike, double mean, SiteCounts& counts) {
-  if (alike) {
+  if (scenario.strategy.method->residency == Residency::sharded) {
+    counts.few = counts.many = mean;
+  } else if (alike) {
     counts.few = std::floor(mean);
     counts.many = std::ceil(mean);
     counts.share_of_few = counts.many - mean;

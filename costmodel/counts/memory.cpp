@@ -49,12 +49,12 @@ MemoryBytes memory_per_site(const SiteModel& model, const SiteLoad& load) {
 
 namespace {
 
-/// The differences of a fragment that travels while the site trains on, which become their average: 4 B for
-/// each. It is the last fragment, which has the tables, and the only one: more are in flight if overlap_steps
-/// reach the next fragment's turn.
+/// The differences of the fragments that travel while the site trains on, which become their average: 4 B for
+/// each. The last fragment has the tables.
 double in_flight_bytes(const SiteModel& model, double parameters, double tables) {
   if (model.in_flight_share == 0) return 0;
-  return 4 * (tables + model.in_flight_share * (parameters - tables));
+  const double of_one = model.in_flight_share * (parameters - tables);
+  return 4 * std::max(tables + model.in_flight.with_last * of_one, model.in_flight.most * of_one);
 }
 
 }  // namespace

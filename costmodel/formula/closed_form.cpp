@@ -51,7 +51,7 @@ RunReport closed_form(const Scenario& scenario) {
   for (int site = 0; site < scenario.sites(); ++site) {
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
     const std::size_t known = resolved.counts.alike ? 0 : static_cast<std::size_t>(site);
-    const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
+    const double sequences = sequences_of_work(scenario, site);
     if (sequences > 0) {
       const SiteSeconds& seconds = resolved.times.sites[known];
       const bool many = sequences == resolved.counts.sites[known].many;

@@ -11,6 +11,7 @@
 #include "costmodel/formula/sent_to.hpp"
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"
 
 namespace fomoe::costmodel {
@@ -20,8 +21,12 @@ namespace {
 /// The mean step of sites of which a share has the step `few` and the others have `many`.
 StepSeconds mean_of(const StepSeconds& few, const StepSeconds& many, double share_of_few) {
   const auto mean = [&](double a, double b) { return share_of_few * a + (1.0 - share_of_few) * b; };
-  return {mean(few.gradients_s, many.gradients_s), mean(few.forward_s, many.forward_s),
-          mean(few.optimizer_s, many.optimizer_s)};
+  StepSeconds step{mean(few.gradients_s, many.gradients_s), mean(few.forward_s, many.forward_s),
+                   mean(few.optimizer_s, many.optimizer_s)};
+  if (step.gradients_s > 0)
+    step.equal_part =
+        mean(few.equal_part * few.gradients_s, many.equal_part * many.gradients_s) / step.gradients_s;
+  return step;
 }
 
 void slow_down(StepSeconds& step, double factor) {
@@ -38,7 +43,12 @@ SiteSeconds seconds_of(const Scenario& scenario, int site, const SiteCounts& sit
   const auto step_of = [&](double sequences) {
     SiteLoad load = site_counts.load;
     load.sequences = sequences;
-    return step_seconds(step, model, load);
+    StepSeconds seconds = step_seconds(step, model, load);
+    if (scenario.strategy.method->residency == Residency::experts_sharded)
+      seconds.equal_part = equal_part(
+          at.scenario().compute,
+          static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites(), sequences);
+    return seconds;
   };
   SiteSeconds seconds;
   seconds.many = step_of(site_counts.many);

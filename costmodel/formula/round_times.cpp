@@ -8,7 +8,9 @@ namespace fomoe::costmodel {
 double exposed_s(const Stage& stage, double late_s, const StepSeconds& step) {
   const double none = 0.0, n = stage.times_per_round;
   if (!stage.hidden_unequally) return n * std::max(late_s, none);
-  const double apart_s = stage.layers_between * (stage.share_of_pass * step.gradients_s + step.optimizer_s);
+  const double apart_s =
+      stage.layers_between * (stage.layers_of_forward * step.forward_s +
+                              stage.layers_of_backward * step.backward_s() + step.optimizer_s);
   const double first_s = std::max(late_s + (n - 1.0) / 2.0 * apart_s, none);
   const double terms = std::min(n, std::ceil(first_s / apart_s));
   return terms * first_s - apart_s * terms * (terms - 1.0) / 2.0;
@@ -35,7 +37,7 @@ RoundTimes round_times(const PlanSummary& summary, const LinkSets& links, const 
                        double slowest_compute_s) {
   RoundTimes times;
   times.slowest_compute_s = slowest_compute_s;
-  times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;
+  times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.equal_part * step.gradients_s;
   const double none = 0;
   times.stages = stage_durations(summary, links, times.slowest_compute_s);
   for (std::size_t i = 0; i < summary.stages.size(); ++i) {

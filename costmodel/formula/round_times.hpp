@@ -9,7 +9,8 @@ namespace fomoe::costmodel {
 /// Seconds of the steps of a site in the mean round.
 inline double round_steps_s(const PlanSummary& summary, const StepSeconds& step) {
   return summary.steps / summary.rounds *
-         (summary.compute_factor * step.gradients_s + summary.optimizer_factor * step.optimizer_s);
+         (summary.compute_factor_of(step.equal_part) * step.gradients_s +
+          summary.optimizer_factor * step.optimizer_s);
 }
 /// Computation time of a site in the mean round, in seconds.
 inline double round_compute_s(const PlanSummary& summary, const StepSeconds& step, double outer_step_s) {

@@ -9,14 +9,16 @@
 // complete at the very end only. An untied unembedding is in the first bucket, since the backward pass begins
 // with it. Gradients that are summed over several micro-batches are complete only in the last micro-batch, so
 // only its backward pass hides transfers:
-//   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − 1/P)·t_backward)
-// Here t_p is the time to transfer bucket p, and s is the last micro-batch's share of a step.
+//   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − h)·(1 − 1/P)·t_backward)
+// Here t_p is the time to transfer bucket p, s is the last micro-batch's share of a step, and h is the share
+// of the unembedding in the backward pass, which comes before all layers.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -60,6 +62,7 @@ RoundPlan at_once(const Scenario& scenario, const Plan& plan) {
 
 RoundPlan behind_backward(const Scenario& scenario, const Plan& plan, double last_micro_batch) {
   const std::int64_t layers = scenario.model.layers, buckets = scenario.strategy.fragments;
+  const double head = head_shares(scenario.model, scenario.gpus, flops_per_token(scenario)).backward;
   RoundPlan round;
   const auto add = [&](Op op) {
     round.ops.push_back(std::move(op));
@@ -78,7 +81,8 @@ RoundPlan behind_backward(const Scenario& scenario, const Plan& plan, double las
   for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
     const Layers of = layers_of(layers, buckets, bucket);
     const std::string number = std::to_string(bucket);
-    compute("backward of bucket " + number, Work::backward, last_micro_batch * of.share(layers));
+    const double of_backward = (bucket == 0 ? head : 0.0) + (1 - head) * of.share(layers);
+    compute("backward of bucket " + number, Work::backward, last_micro_batch * of_backward);
     std::vector<OpId> after = {computed};
     if (sent >= 0) after.push_back(sent);
     sent = add(average_op(scenario, "average bucket " + number, {bucket_exchange(scenario, plan.groups, of)},
@@ -97,12 +101,12 @@ Plan plan(const Scenario& scenario) {
     round = at_once(scenario, plan);
   } else {
     plan.groups = tensor_groups_by_layer_and_head(scenario.model, scenario.strategy.skip_token);
-    if (sequences_per_pass(scenario) == 0) {
+    if (!step_passes(scenario).given) {
       plan.notes.push_back(
           "compute.micro_batch_sequences is not given, so the transfer of gradients overlaps with the "
           "backward pass of a site's whole batch");
     }
-    round = behind_backward(scenario, plan, pass_share(scenario));
+    round = behind_backward(scenario, plan, step_passes(scenario).last_share);
   }
   plan.round = [round = std::move(round)](std::int64_t) { return round; };
   return plan;
@@ -122,7 +126,7 @@ PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   Stage hidden = averaging_stage(
       axes, fixed, axes.bytes_per_element * (others * middle + any * (edge + fixed.head_elements)));
   hidden.latency_hops *= others;
-  hidden.hidden_backwards = share_of_pass(axes, fixed) * others / axes.fragments;
+  hidden.hidden_backwards = fixed.passes.last_share * (1 - fixed.head_of_backward) * others / axes.fragments;
   summary.add(hidden);
   summary.approximate = leaves_remainder(fixed.layers, axes.fragments);
   return summary;

@@ -104,6 +104,11 @@ double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double u
   return 0;
 }
 
+HeadShares head_shares(const ModelShape& shape, const SiteGpus& gpus, const FlopsPerToken& flops) {
+  const double unembedding = unembedding_flops(shape), share = unembedding / flops.total();
+  return {share, 2 * share / (2 + repeated_share(gpus, flops, unembedding))};
+}
+
 FlopsPerToken causal_flops(const ModelShape& shape, FlopsPerToken flops) {
   flops.attention = attention_flops_per_token(shape, Mask::causal);
   return flops;

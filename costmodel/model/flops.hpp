@@ -73,6 +73,14 @@ double unembedding_flops(const ModelShape& shape);
 /// and weighted values.
 double repeated_share(const SiteGpus& gpus, const FlopsPerToken& flops, double unembedding);
 
+/// Share of the unembedding in the FLOPs of a forward pass, and in those of a backward pass: it comes after
+/// all layers in one and before them in the other. The backward pass repeats what repeated_share() says, but
+/// not the unembedding. 0 if only counts are known.
+struct HeadShares {
+  double forward = 0, backward = 0;
+};
+HeadShares head_shares(const ModelShape& shape, const SiteGpus& gpus, const FlopsPerToken& flops);
+
 /// The FLOPs that attention kernels execute: a token sees itself and the tokens before it, which are half of
 /// a sequence on average, and fewer than a window at the beginning (Dao 2023, FlashAttention-2, arXiv
 /// 2307.08691, section 3.1). In a chunk it sees what precedes it there; an indexer scores the tokens before

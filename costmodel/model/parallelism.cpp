@@ -53,6 +53,9 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
   const double of_sequences =
       one ? 1.0 : std::max(1.0, rank_sequences / std::max(model.micro_batch_sequences, 1.0));
   const double micro_batches = model.pipeline_micro_batches > 0 ? model.pipeline_micro_batches : of_sequences;
+  // A smaller last micro-batch takes a part of the time, but as many gathers and reductions of weights.
+  constexpr double kRounding = 1e-9;
+  const double whole_passes = std::ceil(micro_batches - kRounding);
   const StageParameters held = stage_parameters(model, load, 0);
   const double gathered_s =
       s_per_byte * 2.0 *
@@ -67,26 +70,26 @@ IntraSiteSeconds intra_site_seconds(const SiteModel& model, const SiteLoad& load
   const double copies_of_experts = load.gpus / (gpus.experts_divided() * stages);
   const bool whole_stage = keeps_stage_whole(model, load);
   const bool once = gpus.zero_stage < 2 || sharded.dense == 1 || model.reduces_once || whole_stage;
-  const double reductions = once ? 1.0 : micro_batches;
+  const double reductions = once ? 1.0 : whole_passes;
   seconds.gradients = reductions * s_per_byte * model.gradient_bytes *
                       (gradient_traffic(sharded.dense, load.gpus / (tensor * stages)) * held.dense +
                        gradient_traffic(sharded.experts, copies_of_experts) * held.experts);
   if (gpus.zero_stage == 3) {
-    seconds.weight_gathers = (whole_stage ? 1.0 : 2.0 * micro_batches) * gathered_s;
+    seconds.weight_gathers = (whole_stage ? 1.0 : 2.0 * whole_passes) * gathered_s;
   } else {
     seconds.updated_weights = gathered_s;
   }
   // A block of experts that are divided along the sequence has no all-reduce but that of its shared experts.
   const bool moves_tokens = expert > 1 && sequence > 1 && model.stack_shape.moe.width == 0;
-  const double with_all_reduces = model.layers - (moves_tokens ? model.moe_layers / 2 : 0);
-  seconds.tensor = passes * with_all_reduces / stages * 2 * (tensor - 1) / tensor * activations_s;
+  const double with_all_reduces = model.blocks - (moves_tokens ? model.moe_layers : 0);
+  seconds.tensor = passes / 2.0 * with_all_reduces / stages * 2 * (tensor - 1) / tensor * activations_s;
   const double exchanged = gpus.context_exchange == ContextExchange::ring
                                ? (passes / 2.0 + 1.0) * (context - 1) * model.key_value_elements
                                : passes / 2.0 * (context - 1) / context * model.attention_elements;
   seconds.context = model.layers / stages * exchanged / tensor * token_s;
   const double gathers = expert > 1 && sequence > 1 ? gpus.experts_tensor() - 1.0 : 0.0;
   seconds.expert = passes * model.moe_layers / stages * ((expert - 1) / expert + gathers) / sequence *
-                   load.executed_experts * activations_s;
+                   (model.expert_padding * load.executed_experts) * activations_s;
   seconds.stages = (stages > 1 ? 2.0 * gpus.virtual_stages : 0.0) * activations_s / sequence;
   const double repeated_gathers = whole_stage ? 0.0 : seconds.weight_gathers;
   const double repeated_s =

@@ -9,10 +9,16 @@
 namespace fomoe::costmodel {
 
 /// Sequences of the replica that has most of them. A sequence is not divided among replicas, so a site with
-/// fewer sequences than replicas, or with a remainder, takes as long as its fullest replica.
+/// fewer sequences than replicas, or with a remainder, takes as long as its fullest replica. A stage of a
+/// pipeline across sites divides the sequences of its pipeline, of which load.sequences are a part.
 inline double replica_sequences(const SiteModel& model, const SiteLoad& load) {
   constexpr double kRounding = 1e-9;
-  return std::ceil(load.sequences * model.gpus.gpus_per_replica() / load.gpus - kRounding);
+  const double replicas = load.gpus / model.gpus.gpus_per_replica();
+  if (load.batch_sequences > 0) {
+    const double batch = std::ceil(load.batch_sequences - kRounding);
+    return std::ceil(batch / replicas - kRounding) / batch * load.sequences;
+  }
+  return std::ceil(load.sequences / replicas - kRounding);
 }
 
 /// Layers of the stage that has most of them ÷ their mean: ⌈L/p⌉·p/L. 1 if the sites are stages too, for
@@ -100,26 +106,28 @@ inline double gradient_factor(double sharded, double replicas) {
 /// Times of intra-site communication. N GPUs have the tensor, context, expert and pipeline degrees t, c, e
 /// and p; t_e GPUs divide an expert. Z_d and Z_e are the sharded degrees of dense parameters and of experts.
 /// R_d = N/(t·p) GPUs have the same dense parameters, and R_e = N/(e·t_e·p) the same experts. D and X are the
-/// dense and expert parameters of a GPU. T is the number of tokens of a GPU in a step, in m micro-batches.
+/// dense and expert parameters of a GPU. T is the number of tokens of a GPU in a step, in m micro-batches, of
+/// which the last one may be smaller: m counts it as a part in the bubble, and as a whole elsewhere.
 /// The gradients are reduced n times: m with ZeRO 2 and 3, once with less, with full_shard_no_sync and where
 /// a stage is kept whole. q is t with sequence parallelism and 1 without. The model has L layers, of which
 /// L_moe have experts, k experts per token, and the width d (d_model). The queries, keys, values and outputs
-/// of all heads have the widths Q, K, V and O. b is the fabric bandwidth of one GPU in bytes/s. A weight or
-/// an activation has 2 B, and a gradient g B: 4, or 2 with DeepSpeed or 16-bit sums.
+/// of all heads have the widths Q, K, V and O. B blocks are attention, or what stands in its place, and
+/// feed-forward parts: 2·L, unless layers have only one of them. c_f is the capacity factor (1 without). b is
+/// the fabric bandwidth of one GPU in bytes/s. A weight or an activation has 2 B, and a gradient g B: 4, or 2
+/// with DeepSpeed or 16-bit sums.
 ///   gradients        n·g·[f(Z_d, R_d/Z_d)·D + f(Z_e, R_e/Z_e)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
 ///   updated weights  2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b                              ZeRO 1 and 2
 ///   weight gathers   m · 2 · 2·[(Z_d−1)/Z_d·D + (Z_e−1)/Z_e·X]/b, once forward and once backward   ZeRO 3;
 ///                    once in a step where a stage is kept whole
-///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b; half
-///   of them
-///                    in a layer whose experts are divided among GPUs that divide the sequence, unless it
+///   tensor           2·B/p all-reduces a micro-batch (Shoeybi et al. 2019): 2·B/p · 2(t−1)/t · 2·T·d/b; none
+///                    for a block of experts that are divided among GPUs that divide the sequence, unless it
 ///                    has shared experts
 ///   context          L/p · 3 · (c−1)·2·T·(K + V)/t/b: the keys and values of the other GPUs, again in the
 ///                    backward pass, and their gradients (Liu et al. 2023, arXiv 2310.01889); all-to-all:
 ///                    L/p · 2 · (c−1)/c·2·T·(Q + K + V + O)/t/b (Jacobs et al. 2023, arXiv 2309.14509)
 ///   expert           4·L_moe/p all-to-alls a micro-batch of the GPU's part of the sequences, and as many
 ///                    gathers among the GPUs that divide an expert (Megatron-LM, moe/token_dispatcher.py):
-///                    4·L_moe/p · [(e−1)/e + (t_e−1)]/q · 2·T·k·d/b, the gathers if e and q > 1
+///                    4·L_moe/p · [(e−1)/e + (t_e−1)]/q · 2·T·c_f·k·d/b, the gathers if e and q > 1
 ///   stages           v · 2 · 2·T·d/q/b if p > 1, v virtual stages (Narayanan et al. 2021, section 2.2.2)
 ///   bubble           (p−1)/(m·v) of the computation and of all that repeats with the micro-batches (the same
 ///                    section), and ⌈L/p⌉·p/L − 1 of it, since the fullest stage sets the pace

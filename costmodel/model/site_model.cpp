@@ -32,10 +32,15 @@ std::int64_t micro_batch_sequences(const Scenario& scenario) {
 
 namespace {
 
-double sequences_per_pass_of_site(const Scenario& scenario) {
+// Of a site; `scenario` is that of the site.
+StepPasses passes_of_site(const Scenario& scenario, int site) {
+  const auto micro_batch = static_cast<double>(micro_batch_sequences(scenario));
+  const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
+  if (micro_batch == 0 || sequences == 0) return {};
   const SiteGpus& gpus = scenario.gpus;
-  const int replicas = gpus.count / gpus.gpus_per_replica();
-  return static_cast<double>(micro_batch_sequences(scenario) * replicas);
+  const double of_replica = std::ceil(sequences / (gpus.count / gpus.gpus_per_replica()));
+  const double count = std::ceil(of_replica / micro_batch);
+  return {count, std::min(1.0, micro_batch / of_replica), 1 - (count - 1) * micro_batch / of_replica, true};
 }
 
 bool sites_differ(const Scenario& scenario) {
@@ -44,30 +49,16 @@ bool sites_differ(const Scenario& scenario) {
 
 }  // namespace
 
-double pass_share(const Scenario& scenario) {
-  double smallest = 1;
-  for (int site = 0; site < (sites_differ(scenario) ? scenario.sites() : 1); ++site) {
-    const double pass = sequences_per_pass_of_site(AtSite(scenario, site));
-    if (pass > 0)
-      smallest = std::min(smallest, pass / static_cast<double>(local_batch_sequences(scenario, site)));
+StepPasses step_passes(const Scenario& scenario) {
+  StepPasses all = passes_of_site(AtSite(scenario, 0), 0);
+  for (int site = 1; site < (sites_differ(scenario) ? scenario.sites() : 1); ++site) {
+    const StepPasses own = passes_of_site(AtSite(scenario, site), site);
+    all.count = std::max(all.count, own.count);
+    all.first_share = std::min(all.first_share, own.first_share);
+    all.last_share = std::min(all.last_share, own.last_share);
+    all.given = all.given || own.given;
   }
-  return smallest;
-}
-
-double sequences_per_pass(const Scenario& scenario) {
-  if (!sites_differ(scenario)) return sequences_per_pass_of_site(scenario);
-  bool given = false;
-  for (int site = 0; site < scenario.sites(); ++site)
-    given = given || micro_batch_sequences(AtSite(scenario, site)) > 0;
-  if (!given) return 0;
-  return pass_share(scenario) *
-         std::ceil(static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites());
-}
-
-double sequences_per_pass_and_gpu(const Scenario& scenario) {
-  const SiteGpus& gpus = scenario.gpus;
-  if (sites_differ(scenario)) return sequences_per_pass(scenario) / gpus.count;
-  return static_cast<double>(micro_batch_sequences(scenario)) / gpus.gpus_per_replica();
+  return all;
 }
 
 namespace {
@@ -115,6 +106,8 @@ SiteModel site_model(const Scenario& scenario) {
   model.gpus = scenario.gpus;
   model.layers = static_cast<double>(shape.layers);
   model.moe_layers = static_cast<double>(moe_layers(shape));
+  model.blocks =
+      static_cast<double>(2 * shape.layers - shape.layers_without_attention - shape.layers_without_ffn);
   model.d_model = static_cast<double>(shape.d_model);
   model.sequence_length = static_cast<double>(shape.sequence_length);
   model.embedding_elements = static_cast<double>(count_parameters(shape).embedding);
@@ -128,8 +121,10 @@ SiteModel site_model(const Scenario& scenario) {
   model.outer_bytes_per_parameter =
       outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
   const Method& method = *scenario.strategy.method;
-  if (has_axis(method, "overlap_steps") && scenario.strategy.overlap_steps > 0)
+  if (has_axis(method, "overlap_steps") && scenario.strategy.overlap_steps > 0) {
     model.in_flight_share = 1.0 / scenario.strategy.fragments;
+    model.in_flight = fragments_in_flight(fragment_turns(scenario.strategy));
+  }
   model.moment_bytes_per_parameter =
       scenario.strategy.method->moment_bytes_per_parameter * bytes_of(scenario.gpus.moment_dtype) / 4;
   model.encoded_differences = scenario.strategy.method->encoded_differences;

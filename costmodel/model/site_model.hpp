@@ -2,6 +2,7 @@
 // the same in every row of a sweep; SiteLoad varies by row.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/fragment_turns.hpp"
 #include "costmodel/model/stack_shape.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
@@ -11,6 +12,7 @@ struct SiteModel {
   bool opaque = false;  // only the counts of the model are known
   SiteGpus gpus;        // without the count, which SiteLoad has
   double layers = 0, moe_layers = 0, d_model = 0, sequence_length = 0;
+  double blocks = 0;              // attention, or what stands in its place, and feed-forward parts
   double embedding_elements = 0;  // both tables if the unembedding is not tied
   double table_elements = 0;      // elements of one embedding table: vocabulary · d_model
   double key_value_elements = 0;  // of a token in a layer with attention
@@ -23,6 +25,7 @@ struct SiteModel {
   bool outer_state_of_embedding = true;
   /// Share of the layers in a fragment that is averaged while the site trains on; 0: nothing is.
   double in_flight_share = 0;
+  FragmentsInFlight in_flight;
   /// Bytes of a gradient in a step of one micro-batch, and in the sums over several.
   double gradient_bytes_of_one_pass = 4, gradient_bytes = 4;
   double outer_step_s_per_parameter = 0;                   // measured by the profile; 0: not measured
@@ -102,13 +105,8 @@ void check_site_gpus(const Scenario& scenario);
 /// Sequences of one replica in one forward and backward pass; 0 if neither the scenario nor the profile gives
 /// it.
 std::int64_t micro_batch_sequences(const Scenario& scenario);
-/// Share of a site's batch that all of its replicas process in one pass; 1 if the micro-batch is not given.
-/// If sites differ, it is the smallest share of any site.
-double pass_share(const Scenario& scenario);
-/// Sequences of all replicas of a site in one pass; 0 if compute.micro_batch_sequences is not given. If sites
-/// differ, it is pass_share() of ⌈batch ÷ sites⌉ sequences.
-double sequences_per_pass(const Scenario& scenario);
-/// The same for each GPU of a site: micro-batch ÷ (tensor · pipeline degree), if sites do not differ.
-double sequences_per_pass_and_gpu(const Scenario& scenario);
+/// Passes of a step of the first site, which has ⌈batch ÷ sites⌉ sequences; one if no micro-batch is given.
+/// If sites differ, the most passes of any site and the smallest shares.
+StepPasses step_passes(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -76,7 +76,10 @@ Fixed fixed_of(const Scenario& scenario) {
   if (has_axis(*scenario.strategy.method, "stage_sites")) fixed.stage_sites = scenario.strategy.stage_sites;
   fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);
   fixed.activation_checkpointing = scenario.gpus.activation_checkpointing;
-  fixed.sequences_per_pass_and_gpu = sequences_per_pass_and_gpu(scenario);
+  fixed.passes = step_passes(scenario);
+  const HeadShares head = head_shares(scenario.model, scenario.gpus, flops_per_token(scenario));
+  fixed.head_of_forward = head.forward;
+  fixed.head_of_backward = head.backward;
   fixed.module_choices = scenario.strategy.module_choices;
   if (scenario.strategy.dispatch_dtype && has_axis(*scenario.strategy.method, "dispatch_dtype"))
     fixed.dispatch_bytes = dispatch_wire(*scenario.strategy.dispatch_dtype).bytes_per_element();

@@ -111,7 +111,7 @@ std::vector<GroupId> all_expert_groups(const Scenario& scenario) {
 std::vector<NodeId> all_workers(const Scenario& scenario) {
   std::vector<NodeId> nodes;
   for (int site = 0; site < scenario.sites(); ++site) {
-    if (local_batch_sequences(scenario, site) > 0) nodes.push_back(site);
+    if (sequences_of_work(scenario, site) > 0) nodes.push_back(site);
   }
   return nodes;
 }
@@ -139,8 +139,7 @@ std::int64_t migrations_of(std::int64_t rounds, std::int64_t period) { return (r
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period) {
   Plan plan;
   for (const int site : all_workers(scenario)) {
-    plan.nodes.push_back(
-        {NodeKind::worker, site, static_cast<double>(local_batch_sequences(scenario, site))});
+    plan.nodes.push_back({NodeKind::worker, site, sequences_of_work(scenario, site)});
   }
   plan.groups = tensor_groups(scenario.model, scenario.strategy.skip_token);
   plan.steps = optimizer_steps(scenario);

@@ -43,6 +43,15 @@ struct StoreRules {
   std::optional<double> result_share = {};
 };
 
+/// The forward and backward passes of a step over a site's part of the batch, one for each micro-batch. All
+/// replicas of the site make one at the same time, and the fullest replica decides. The first pass has
+/// min(m, b) of the b sequences of that replica, if a micro-batch has m, and the last one has the rest.
+struct StepPasses {
+  double count = 1;                        // ⌈b/m⌉
+  double first_share = 1, last_share = 1;  // of the step's work
+  bool given = false;                      // whether the micro-batch of some site is given
+};
+
 /// The quantities of a scenario that are the same in all rows of a sweep.
 struct Fixed {
   double dense_elements = 0;   // includes the whole router with skip-token
@@ -81,9 +90,9 @@ struct Fixed {
   double micro_batches = 1;         // n, micro-batches of a pipeline
   double stage_sites = 1;           // sites of each pipeline stage
   bool activation_checkpointing = false;
-  /// Sequences of a site in one forward and backward pass, for each of its GPUs; 0: all at once.
-  double sequences_per_pass_and_gpu = 0;
-  double module_choices = 1;  // modules that each level offers to a path
+  StepPasses passes;                                 // of a site's step
+  double head_of_forward = 0, head_of_backward = 0;  // see HeadShares
+  double module_choices = 1;                         // modules that each level offers to a path
 };
 
 /// Bytes that a site sends per round, mean over sites and rounds.
@@ -156,9 +165,9 @@ struct Stage {
   /// computation of `layers_between` more than the one before, as a share of all layers. The hidden passes
   /// above are those of the mean.
   bool hidden_unequally = false;
-  double layers_between = 0;                 // above 0 if hidden_unequally
-  double share_of_pass = 1;                  // share of a site's batch in the pass of these layers
-  std::array<StoreObjects, 2> objects = {};  // if between == store
+  double layers_between = 0;                             // above 0 if hidden_unequally
+  double layers_of_forward = 1, layers_of_backward = 1;  // all layers of one pass, in passes of a step
+  std::array<StoreObjects, 2> objects = {};              // if between == store
 
   /// Sets objects[index], whose results follow from the rules. The latencies and bytes of the stage are then
   /// those of an upload and a download.
@@ -169,6 +178,9 @@ struct PlanSummary {
   double steps = 0;  // optimiser steps of the run
   double rounds = 0;
   double compute_factor = 1;  // factor on forward and backward time, mean over sites
+  /// Part of compute_factor that a site computes for an equal part of the tokens of all sites, whatever its
+  /// part of the batch.
+  double shared_factor = 0;
   /// Time that a site waits for others (pipeline bubble), in forward and backward passes.
   double idle_factor = 0;
   double optimizer_factor = 1;  // share of the parameters that a site updates
@@ -182,6 +194,11 @@ struct PlanSummary {
   /// Sites send unequally many bytes in a stage, or receive unequally many. A stage has the bytes of the
   /// busiest port, which is an uplink in one half of the stages and a downlink in the other half.
   bool uneven_ports = false;
+
+  /// compute_factor of a site for which that equal part is `equal_part` of its own.
+  [[nodiscard]] double compute_factor_of(double equal_part) const {
+    return compute_factor + shared_factor * (equal_part - 1);
+  }
 
   void add(Stage stage) { stages.push_back(std::move(stage)); }
 
@@ -266,14 +283,6 @@ inline double migrated_contents_of(OuterOptimizer optimizer, OuterStateOnMigrati
 
 /// A summary with ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`; the last round may be short.
 PlanSummary rounds_of(const Axes& axes, const Fixed& fixed, double steps_per_round);
-
-/// Share of a site's batch in one forward and backward pass, see pass_share(); 1 if it is not given. The
-/// first site has ⌈batch ÷ sites⌉ sequences.
-inline double share_of_pass(const Axes& axes, const Fixed& fixed) {
-  if (fixed.sequences_per_pass_and_gpu == 0) return 1.0;
-  const double sequences = std::ceil(axes.global_batch_sequences / axes.sites);
-  return std::min(fixed.sequences_per_pass_and_gpu * axes.gpus_per_site / sequences, 1.0);
-}
 
 /// One transfer in which all sites average `bytes` bytes, of one object if it is through a store.
 Stage averaging_stage(const Axes& axes, const Fixed& fixed, double bytes);

@@ -50,6 +50,12 @@ std::int64_t local_batch_sequences(const Scenario& scenario, int site) {
   return std::llround(sequences_before(batch, limits[at + 1]) - sequences_before(batch, limits[at]));
 }
 
+double sequences_of_work(const Scenario& scenario, int site) {
+  if (scenario.strategy.method->residency != Residency::sharded)
+    return static_cast<double>(local_batch_sequences(scenario, site));
+  return static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites();
+}
+
 std::int64_t optimizer_steps(const Scenario& scenario) {
   const std::int64_t tokens_per_step =
       scenario.workload.global_batch_sequences * scenario.model.sequence_length;

@@ -60,6 +60,17 @@ std::vector<double> share_limits(const Workload& workload);
 /// most one sequence, unless the method trains at the first site alone.
 std::int64_t local_batch_sequences(const Scenario& scenario, int site);
 
+/// Sequences whose passes through all layers are the work of a site's step: those of its part of the batch. A
+/// stage of a pipeline has a part of the layers and computes it for every sequence of its pipeline. That is
+/// as much work as B_g/M sequences in all layers, which need not be whole.
+double sequences_of_work(const Scenario& scenario, int site);
+/// Work for an equal part of the batch, B_g/M sequences, ÷ that for `sequences`, the site's own part. Sites
+/// that compute each other's tokens have equal parts of those, however the batch is dealt out. A given step
+/// time holds for any part.
+inline double equal_part(const ComputeSpec& compute, double mean_sequences, double sequences) {
+  return std::holds_alternative<GivenStepTime>(compute) || sequences == 0 ? 1 : mean_sequences / sequences;
+}
+
 /// Optimiser steps of the run: ⌈tokens ÷ global batch⌉.
 std::int64_t optimizer_steps(const Scenario& scenario);
 

@@ -10,7 +10,10 @@
 namespace fomoe::costmodel {
 
 /// Bytes per second of one link in equally long bins. Each flow counts with its mean rate from first to last
-/// byte. The sum over all bins is exact.
+/// byte. Where a link of constant rate would then carry more than it can, because flows change their rates
+/// when others begin or end, bytes count in other bins of the flow: no bin then has more than 0.4 % above the
+/// rate. Transfers at average rates (Plan::averaged_paths) keep no such limit. The sum over all bins is
+/// exact.
 struct LinkUsage {
   std::string link;
   double capacity_bytes_per_s = 0;

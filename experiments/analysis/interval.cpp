@@ -70,7 +70,7 @@ SiteStep step_of(const costmodel::Scenario& scenario, int site) {
   step.measured = std::holds_alternative<costmodel::ProfiledCompute>(own.compute);
   step.assumed = std::holds_alternative<costmodel::AssumedDevice>(own.compute);
   if (!step.assumed) return step;
-  const auto sequences = static_cast<double>(costmodel::local_batch_sequences(scenario, site));
+  const double sequences = costmodel::sequences_of_work(scenario, site);
   const std::optional<costmodel::Efficiency> efficiency =
       costmodel::step_efficiency(own, sequences, own_times);
   const std::optional<ComparableMfu> published = comparable_mfu(own);
@@ -89,7 +89,7 @@ std::optional<IntervalPart> assumed_computation(const costmodel::RunReport& repo
                                                 const costmodel::Scenario& scenario) {
   std::vector<SiteStep> steps;
   for (int site = 0; site < scenario.sites(); ++site) {
-    if (costmodel::local_batch_sequences(scenario, site) == 0) continue;
+    if (costmodel::sequences_of_work(scenario, site) == 0) continue;
     steps.push_back(step_of(scenario, site));
     if (scenario.site_compute.empty()) break;  // the sites are alike
   }

@@ -44,10 +44,10 @@ std::string flop_lines(const Scenario& scenario, int site, const costmodel::Flop
                               whole(flops.expert), whole(flops.router)),
                   whole(flops.total())}) +
          text_of({"tokens of the slowest site in a step", "sequences of the site · tokens of a sequence",
-                  fmt::format("{} · {}", costmodel::local_batch_sequences(scenario, site),
+                  fmt::format("{:.6g} · {}", costmodel::sequences_of_work(scenario, site),
                               scenario.model.sequence_length),
-                  whole(static_cast<double>(costmodel::local_batch_sequences(scenario, site) *
-                                            scenario.model.sequence_length))});
+                  whole(costmodel::sequences_of_work(scenario, site) *
+                        static_cast<double>(scenario.model.sequence_length))});
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& 
                      device->mfu > 0 ? "MFU" : "kernel efficiency"),
          fmt::format("{}{} · {} ÷ ({:.4g} · {:.6g} TFLOP/s · {})", whole(flops.total()),
                      executed != 1 ? fmt::format(" · {:.4g}", executed) : "",
-                     whole(static_cast<double>(costmodel::local_batch_sequences(scenario, site) *
-                                               scenario.model.sequence_length)),
+                     whole(costmodel::sequences_of_work(scenario, site) *
+                           static_cast<double>(scenario.model.sequence_length)),
                      device->share_of_peak(), device->peak_flops / 1e12, scenario.gpus.count),
          seconds(times.gradients_s - inside_s)});
   } else if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute)) {
@@ -84,9 +84,9 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::Resolved& 
   }
   if (inside_s > 0)
     text += fmt::format("  communication inside the site before the optimiser: {}\n", seconds(inside_s));
-  if (const auto efficiency = costmodel::step_efficiency(
-          scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, site)),
-          costmodel::site_compute_times(of_all_sites, site)))
+  if (const auto efficiency =
+          costmodel::step_efficiency(scenario, costmodel::sequences_of_work(scenario, site),
+                                     costmodel::site_compute_times(of_all_sites, site)))
     text += text_of(
         {"MFU of a step", "model FLOPs ÷ (step time · peak · GPUs)", "", human_percent(efficiency->mfu)});
   return text;

@@ -72,7 +72,7 @@ def whole_parts(rng, keys):
     if method == "pipeline_wan":
         plan["stage_sites"] = rng.choice([parts for parts in range(1, sites + 1) if sites % parts == 0] + [1])
         model["layers"] = sites // plan["stage_sites"] * rng.randint(1, 4)
-        work["global_batch_sequences"] *= plan.get("micro_batches", 8)
+        work["global_batch_sequences"] *= plan.get("micro_batches", 8) * plan["stage_sites"]
     if method == "di_paco":
         levels, choices = rng.choice([(1, 1), (1, 2), (1, 3), (2, 2)])
         keys["platform"]["sites"] = choices**levels * rng.randint(1, 2)
@@ -82,7 +82,7 @@ def whole_parts(rng, keys):
         work["global_batch_sequences"] *= 2  # each site has two halves
         if plan.get("router") == "hash" and "capacity_factor" not in plan:
             del plan["router"]  # the halves of sites with unequal loads drift apart
-    if method not in EQUAL_OR_NOT:
+    if method not in EQUAL_OR_NOT and method != "pipeline_wan":
         work["global_batch_sequences"] *= keys["platform"]["sites"]
     if method == "streaming_diloco":
         parts, between, rounds = rng.randint(1, model["layers"]), rng.randint(1, 60), rng.randint(1, 50)

@@ -228,13 +228,15 @@ def fsdp(s, dense, sparse, step):
     for unit in range(s.fragments):
         begin = max(computed, network)
         network = begin + (gathered[unit + 1] if unit + 1 < s.fragments else 0.0)
-        computed = begin + s.forward * step / s.fragments
+        # The unembedding comes after the layers of the last unit, and before them in the backward pass, which does not repeat it.
+        computed = begin + s.forward * step * ((1 - s.head) / s.fragments + (s.head if unit == s.fragments - 1 else 0))
     again = gathered if gathers == 2 else [0.0] * s.fragments
     network = computed + again[-1]
     for unit in reversed(range(s.fragments)):
         begin = max(computed, network) if gathers == 2 else computed
         network = max(begin, network) + (summed[unit + 1] if unit + 1 < s.fragments else 0.0) + (again[unit - 1] if unit else 0.0)
-        computed = begin + (1 - s.forward) * step / s.fragments
+        layers = (1 - s.forward - 2 * s.head_of_step) / s.fragments
+        computed = begin + step * (layers + (2 * s.head_of_step if unit == s.fragments - 1 else 0))
     factor = share * (gathers * s.parameter + (1 if gathers else 2) * s.payload)
     return Round(both(s, factor, dense, sparse), max(computed, network) + summed[0] - step)
 
@@ -242,7 +244,9 @@ def fsdp(s, dense, sparse, step):
 def experts_elsewhere(s, dense, sparse, step):
     """In every layer, forward and backward, rows of width d go to the sites of the k experts of each token, and come back."""
     router = s.d * s.experts * s.layers
-    copies = min(s.active, s.max_sites) * s.capacity  # of a token's row; a buffer of a fixed size is sent whether it is full or not
+    # Without a limit GShard sends a copy for each expert; with one, there is at most one for each site.
+    most = s.active if s.max_sites == math.inf else min(s.active, s.max_sites, s.sites)
+    copies = most * s.capacity  # of a token's row; a buffer of a fixed size is sent whether it is full or not
     rows = s.batch / s.sites * s.sequence * copies * s.d * (1 - 1 / s.sites)
     # There and back, in the forward and in the backward pass. The hosts of remote experts have kept nothing and get the inputs again.
     ways = [s.dispatch, s.payload] * 2 if s.method == "expert_parallel_wan" else [s.payload, s.payload, 2 * s.payload, s.payload]

@@ -182,7 +182,9 @@ def step_time(s):
         return seconds, seconds * sites / s.sites
     rate = s.compute["mfu"] * quantity(s.compute["peak_flops"]) * s.gpus
     per_sequence = [s.sequence * flops_per_token(s, site=site)["total"] * more / rate for site in range(sites)]
-    seconds = [(s.batch // sites + (site < s.batch % sites)) * own for site, own in enumerate(per_sequence)]
+    # Each stage of a pipeline computes its part of the layers for the whole batch of the pipeline.
+    pipeline = s.method == "pipeline_wan"
+    seconds = [(s.batch / sites if pipeline else s.batch // sites + (site < s.batch % sites)) * own for site, own in enumerate(per_sequence)]
     return max(seconds), sum(seconds) / s.sites
 
 
@@ -190,6 +192,9 @@ def mean_round(s):
     """Returns the methods.Round of the scenario."""
     flops, (dense, sparse, _) = flops_per_token(s), site_elements(s)
     s.forward = flops["total"] / 3 / (flops["total"] + flops["recomputed"])  # its share of a step
+    # The unembedding's forward pass, as a share of the forward pass and of a step; its backward pass takes twice as long.
+    s.head = 6.0 * s.vocabulary * s.d / flops["total"]
+    s.head_of_step = s.head * s.forward
     s.expert_passes = expert_passes(s)
     return methods.ROUNDS[s.method](s, dense, sparse, step_time(s)[0])
 

@@ -11,8 +11,8 @@
 //
 // A token's activation is sent once for each of the token's k experts (GShard, Lepikhin et al. 2020;
 // DeepSpeed-MoE, Rajbhandari et al. 2022), so copies = k. With max_sites_per_token = m, the activation is
-// sent once for each of at most m sites (node-limited routing, DeepSeek-V3 2024). Then copies = min(k, m),
-// which is an upper bound because two experts of a token can be on one of the m sites.
+// sent once for each of at most m sites (node-limited routing, DeepSeek-V3 2024). Then copies =
+// min(k, m, M), which is an upper bound because two experts of a token can be on one of the m sites.
 //
 // With `overlap_dispatch`, a site computes two halves of its batch in turn, and the activations of one half
 // travel while the other half computes (DeepSeek-V3, section 3.2.1). With equal halves, t is the time of a
@@ -34,8 +34,8 @@ Plan plan(const Scenario& scenario) {
   ExpertTraffic traffic;
   traffic.copies_per_token = scenario.model.active_experts;
   if (scenario.strategy.max_sites_per_token > 0)
-    traffic.copies_per_token =
-        std::min<std::int64_t>(traffic.copies_per_token, scenario.strategy.max_sites_per_token);
+    traffic.copies_per_token = std::min<std::int64_t>(
+        traffic.copies_per_token, std::min(scenario.strategy.max_sites_per_token, scenario.sites()));
   traffic.loads = router_loads(scenario);
   if (scenario.strategy.overlap_dispatch) traffic.halves = 2;
   Plan plan = expert_plan(scenario);
@@ -54,7 +54,7 @@ Plan plan(const Scenario& scenario) {
 
 PlanSummary formula(const Axes& axes, const Fixed& fixed) {
   const double copies = fixed.max_sites_per_token > 0
-                            ? std::min(fixed.active_experts, fixed.max_sites_per_token)
+                            ? std::min({fixed.active_experts, fixed.max_sites_per_token, axes.sites})
                             : fixed.active_experts;
   return expert_traffic_summary(axes, fixed, copies, false);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -35,6 +36,10 @@ class StepBuilder {
     layers_ = static_cast<int>(scenario.model.layers);
     moe_layers_ = static_cast<int>(moe_layers(scenario.model));
     repeats_ = scenario.gpus.activation_checkpointing;
+    const double mean = static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites();
+    for (int site = 0; site < scenario.sites(); ++site)
+      equal_part_.push_back(
+          equal_part(AtSite(scenario, site).scenario().compute, mean, sequences_of_work(scenario, site)));
   }
 
   OpId passes() {
@@ -97,9 +102,18 @@ class StepBuilder {
           latest_ = {append(half, latest_, {name, Compute{work, all_workers(scenario_), 1, share}, {}})};
   }
 
+  // Rows that each site computes, in multiples of those of its own part of the batch. A site computes rows of
+  // all sites' tokens, so that a remainder of the batch is no work of one site alone.
+  [[nodiscard]] std::vector<double> computed_rows(int layer) const {
+    std::vector<double> rows = load(layer).sites;
+    for (int site = 0; site < scenario_.sites(); ++site)
+      rows[static_cast<std::size_t>(site)] *= equal_part_[static_cast<std::size_t>(site)];
+    return rows;
+  }
+
   // Adds one operation for all sites, or one for each site if they have unequal loads.
   void compute_experts(const std::string& name, Work work, int layer) {
-    const std::vector<double>& rows = load(layer).sites;
+    const std::vector<double> rows = computed_rows(layer);
     const double share = expert_share(work) / (moe_layers_ * traffic_.halves);
     for (int half = 0; half < traffic_.halves; ++half) {
       std::vector<OpId> parts;
@@ -158,6 +172,7 @@ class StepBuilder {
   RoundPlan& round_;
   std::array<std::vector<OpId>, 2> last_;  // latest operations of each half
   std::vector<OpId> latest_, sent_;        // latest computations, and the latest transfer, of both halves
+  std::vector<double> equal_part_;         // [site]: see equal_part()
   double expert_share_ = 0, expert_share_of_backward_ = 0;
   bool repeats_ = false;
   int layers_ = 0, moe_layers_ = 0;
@@ -282,6 +297,7 @@ PlanSummary expert_traffic_summary(const Axes& axes, const Fixed& fixed, double 
       (1 - forward) * expert_share_of_backward(fixed.expert_compute_share, fixed.repeated_share);
   const double passes = share + (stateless_experts ? forward * fixed.expert_compute_share : 0);
   summary.compute_factor = 1 + passes * fixed.sent_rows - share;
+  summary.shared_factor = passes * fixed.sent_rows;
   summary.idle_factor = passes * (fixed.busiest_rows - fixed.sent_rows);
   // Measured passes have another share of the forward pass than the FLOPs.
   const bool rows_differ = fixed.sent_rows != 1 || fixed.busiest_rows != 1;

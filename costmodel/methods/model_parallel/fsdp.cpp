@@ -24,6 +24,7 @@
 #include <numeric>
 
 #include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/ring_order.hpp"
@@ -40,6 +41,7 @@ class Step {
         groups_(groups),
         orders_(scenario),
         sharding_(scenario.strategy.sharding),
+        head_(head_shares(scenario.model, scenario.gpus, flops_per_token(scenario))),
         micro_batches_(micro_batches),
         units_(scenario.strategy.fragments) {}
 
@@ -81,6 +83,7 @@ class Step {
     return sent_ = static_cast<OpId>(round_.ops.size()) - 1;
   }
 
+  // The unembedding follows the layers of the last unit forward, and precedes them backward.
   void compute(const std::string& name, Work work, int unit, OpId gathered) {
     Op op = compute_op(scenario_, name + " of unit " + std::to_string(unit), work, 1, {});
     if (computed_ >= 0) op.after.push_back(computed_);
@@ -89,7 +92,9 @@ class Step {
     const std::int64_t layers = std::max<std::int64_t>(1, scenario_.model.layers);
     const std::int64_t whole_layers = (unit + 1) * layers / units_ - unit * layers / units_;
     const auto of_unit = static_cast<double>(whole_layers);
-    std::get<Compute>(op.what).share = of_unit / static_cast<double>(layers) / micro_batches_;
+    const double head = work == Work::forward ? head_.forward : head_.backward;
+    const double share = (1 - head) * of_unit / static_cast<double>(layers) + (unit + 1 == units_ ? head : 0);
+    std::get<Compute>(op.what).share = share / micro_batches_;
     round_.ops.push_back(std::move(op));
     computed_ = static_cast<OpId>(round_.ops.size()) - 1;
   }
@@ -129,6 +134,7 @@ class Step {
   const std::vector<TensorGroup>& groups_;
   RingOrders orders_;
   Sharding sharding_;
+  HeadShares head_;
   int micro_batches_, units_;
   RoundPlan round_;
   OpId computed_ = -1, sent_ = -1;
@@ -138,11 +144,11 @@ Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("fsdp synchronises in every step, so local_steps is ignored");
-  if (sequences_per_pass(scenario) == 0)
+  if (!step_passes(scenario).given)
     plan.notes.push_back("compute.micro_batch_sequences is not given, so a step of fsdp has one micro-batch");
   if (scenario.strategy.fragments > 1)
     plan.groups = tensor_groups_by_layer(scenario.model, scenario.strategy.skip_token);
-  const auto micro_batches = static_cast<int>(std::ceil(1 / pass_share(scenario) * (1 - 1e-12)));
+  const auto micro_batches = static_cast<int>(step_passes(scenario).count);
   plan.round = [round = Step(scenario, plan.groups, micro_batches).build()](std::int64_t) { return round; };
   return plan;
 }
@@ -170,11 +176,7 @@ struct Formula {
     PlanSummary summary = rounds_of(axes, fixed, 1.0);
     const Sharding sharding = fixed.sharding;
     const bool hybrid = sharding == Sharding::hybrid_shard, once = sharding == Sharding::shard_grad_op;
-    const double zero = 0.0, one = 1.0;
-    double n = one;
-    if (fixed.sequences_per_pass_and_gpu > 0)
-      n = std::max(one, std::ceil(std::ceil(axes.global_batch_sequences / axes.sites) /
-                                  (fixed.sequences_per_pass_and_gpu * axes.gpus_per_site) * (1 - 1e-12)));
+    const double zero = 0.0, one = 1.0, n = fixed.passes.count;
     const double gathering = hybrid ? zero : once ? one : n;             // micro-batches that gather, forward
     const double again = hybrid || once ? zero : n;                      // the same, backward
     const double reducing = sharding == Sharding::full_shard ? n : one;  // micro-batches that reduce
@@ -193,7 +195,10 @@ struct Formula {
     const double middle = (fixed.layered_elements + fixed.expert_elements) / units;
     const double two = std::min(units - 1.0, one), three = std::max(std::min(units - 2.0, one), zero);
     const double first = middle + fixed.embedding_elements + edge * (2.0 - two), last = middle + edge;
-    const double f = 1 / (units * n), b = f;  // passes of a step that one unit of a micro-batch takes
+    // Passes of a step that the layers of one unit of a micro-batch take. Backward, the last unit comes after
+    // the unembedding.
+    const double f = (1 - fixed.head_of_forward) / (units * n),
+                 b = (1 - fixed.head_of_backward) / (units * n), b_last = b + fixed.head_of_backward / n;
     const auto add = [&](Stage stage, double forwards, double backwards) {
       stage.hidden_forwards = forwards;
       stage.hidden_backwards = backwards;
@@ -215,8 +220,10 @@ struct Formula {
       const double without =
           again - reducing;  // micro-batches that gather for the backward pass and do not reduce
       add(gather(last, again * two), zero, zero);
-      add(gather(middle, reducing * three + without * std::max(units - 2.0, zero)), zero, b);
-      add(gather(first, reducing * (two - three) + without * two), zero, b);
+      add(gather(middle, again * three), zero, b_last);
+      add(gather(middle, without * std::max(units - 3.0, zero)), zero, b);
+      add(gather(first, again * (two - three)), zero, b_last);
+      add(gather(first, without * three), zero, b);
       // The last unit is reduced first: with a gather of a middle unit behind it, of the first one, or none.
       const double four = std::max(std::min(units - 3.0, one), zero);
       add(joined(reduce(last, reducing * four), gather(middle, zero)), zero, b);

@@ -42,7 +42,10 @@ void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& f
                           double hidden_steps, double rounds) {
   const FragmentSizes sizes = fragment_sizes(axes, fixed);
   const DenseAndExperts in_layers = elements_of_layers(fixed);
-  const double none = 0.0, one = 1.0, pass = share_of_pass(axes, fixed);
+  const double none = 0.0, one = 1.0;
+  // Passes of all layers, as parts of those of a step that include the unembedding.
+  const double forward = fixed.passes.first_share * (1 - fixed.head_of_forward),
+               backward = fixed.passes.last_share * (1 - fixed.head_of_backward);
   const double others = axes.fragments - 1.0, any_others = std::min(others, one);
   // Strided: l = p and h = p + L − P on average; sequential: l = p·L/P and h = l + L/P − 1.
   const bool sequential = fixed.fragment_pattern == FragmentPattern::sequential;
@@ -62,12 +65,13 @@ void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& f
     stage.latency_hops *= part.transfers;
     stage.times_per_round = times * rounds;
     stage.hidden_steps = hidden_steps;
-    stage.hidden_forwards = pass * part.to;
-    stage.hidden_backwards = pass * part.from;
+    stage.hidden_forwards = forward * part.to;
+    stage.hidden_backwards = backward * part.from;
     stage.hidden_optimizers = part.from;
     stage.hidden_unequally = part.of_others;
     stage.layers_between = part.of_others ? apart : none;
-    stage.share_of_pass = pass;
+    stage.layers_of_forward = forward;
+    stage.layers_of_backward = backward;
     stage.part_of_previous = part.is_part;
     summary.add(stage);
   };

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "costmodel/methods/shared/fragment_parts.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/fragment_turns.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/method.hpp"
@@ -19,14 +21,9 @@ namespace fomoe::costmodel {
 
 namespace {
 
-struct Turns {
-  std::int64_t count, local_steps, overlap_steps;
+struct Turns : FragmentTurns {
   bool layerwise;
 
-  // The step of a full round after which the fragment is sent.
-  [[nodiscard]] std::int64_t sent_at(std::int64_t p) const { return (p + 1) * local_steps / count; }
-  // The step after which the site waits for the fragment; beyond `local_steps` it is in the next round.
-  [[nodiscard]] std::int64_t waited_at(std::int64_t p) const { return sent_at(p) + overlap_steps; }
   // Layer by layer, a site waits in a step that follows.
   [[nodiscard]] bool reaches_next_round(std::int64_t p) const {
     return waited_at(p) > local_steps - (layerwise ? 1 : 0);
@@ -52,7 +49,8 @@ class RoundBuilder {
         fragments_(fragments),
         turns_(turns),
         outer_steps_(outer_steps ? 1 : 0),
-        pass_(pass_share(scenario)),
+        passes_(step_passes(scenario)),
+        head_(head_shares(scenario.model, scenario.gpus, flops_per_token(scenario))),
         ends_(ends),
         steps_(steps),
         sent_(fragments.size()),
@@ -140,7 +138,7 @@ class RoundBuilder {
     double done = 0;
     for (const Merge& merge : merges_) {
       const int layer = fragment(merge.fragment).first_layer;
-      const double until = pass_ * layer / layers;
+      const double until = passes_.first_share * (1 - head_.forward) * layer / layers;
       compute("forward to layer " + std::to_string(layer), Work::forward, until - done);
       done = std::max(done, until);
       wait_for(merge);
@@ -151,7 +149,7 @@ class RoundBuilder {
       compute("backward", Work::backward, 1);
       return compute("optimizer", Work::optimizer, 1);
     }
-    compute("backward of all micro-batches but one", Work::backward, 1 - pass_);
+    compute("backward of all micro-batches but one", Work::backward, 1 - passes_.last_share);
     send_parts(end);
   }
 
@@ -161,7 +159,8 @@ class RoundBuilder {
     int layer = layers;
     const auto back_to = [&](int to) {
       const double share = static_cast<double>(layer - to) / layers;
-      compute("backward to layer " + std::to_string(to), Work::backward, pass_ * share);
+      compute("backward to layer " + std::to_string(to), Work::backward,
+              passes_.last_share * (1 - head_.backward) * share);
       compute("optimizer of these layers", Work::optimizer, share);
       layer = std::min(layer, to);
     };
@@ -173,6 +172,7 @@ class RoundBuilder {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const auto& a, const auto& b) { return a.second->ready_at > b.second->ready_at; });
     std::vector<OpId> before;
+    compute("backward of the unembedding", Work::backward, passes_.last_share * head_.backward);
     for (const auto& [p, part] : parts) {
       if (part->ready_at < layer) back_to(part->ready_at);
       std::vector<OpId> after = gates_;
@@ -238,7 +238,8 @@ class RoundBuilder {
   const std::vector<FragmentTransfers>& fragments_;
   Turns turns_;
   std::int64_t outer_steps_;
-  double pass_;  // share of the batch in one pass
+  StepPasses passes_;
+  HeadShares head_;
   Ends ends_;
   std::int64_t steps_;
   RoundPlan round_;
@@ -254,7 +255,7 @@ class RoundBuilder {
 Plan plan_of_fragments(const Scenario& scenario, const std::vector<Content>& contents,
                        const ExpertOwners& owners) {
   const Strategy& strategy = scenario.strategy;
-  const Turns turns{strategy.fragments, strategy.local_steps, strategy.overlap_steps, strategy.layerwise};
+  const Turns turns{fragment_turns(strategy), strategy.layerwise};
   const bool partial = owners.of_round && effective_overlap(scenario) < scenario.sites();
   Plan plan = plan_of_rounds(scenario, strategy.local_steps, owners.migration_period);
   if (strategy.overlap_steps > 0 || strategy.layerwise) {

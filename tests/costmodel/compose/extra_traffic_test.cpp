@@ -127,3 +127,34 @@ TEST_CASE("extra traffic: a method that trains at the first site alone has data 
     CHECK_THROWS_AS(check(elsewhere), InputError);
   }
 }
+
+TEST_CASE(
+    "extra traffic: the two ends of a pipeline read the whole batch of their pipeline, others nothing") {
+  for (const int stage_sites : {1, 2, 4}) {
+    for (const int data_site : {0, 2}) {
+      Scenario scenario = tests::ideal_scenario("pipeline_wan", 4);
+      scenario.model.layers = 4;
+      scenario.strategy.stage_sites = stage_sites;
+      scenario.strategy.micro_batches = 1;
+      scenario.traffic.data_site = data_site;
+      scenario.traffic.data_bytes_per_token = 4;
+      CAPTURE(stage_sites);
+      CAPTURE(data_site);
+      const double of_pipeline = 4.0 / stage_sites * 10 * 4;  // sequences · tokens · bytes
+      const Plan plan = make_plan(scenario);
+      std::map<int, double> read;
+      for (const Op& op : plan.round(0).ops) {
+        if (op.name != "read data") continue;
+        for (const Exchange& exchange : std::get<Transfer>(op.what).exchanges)
+          read[exchange.nodes[1]] += static_cast<double>(exchange.payloads[0].bytes());
+      }
+      double all = 0;
+      for (int site = 0; site < 4; ++site) {
+        const bool reads = (site < stage_sites || site >= 4 - stage_sites) && site != data_site;
+        CHECK(read[site] == (reads ? of_pipeline : 0));
+        all += read[site];
+      }
+      CHECK(summarise(scenario).sent.data == doctest::Approx(all / 4).epsilon(1e-12));
+    }
+  }
+}

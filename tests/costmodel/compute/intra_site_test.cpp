@@ -268,3 +268,39 @@ TEST_CASE("Prediction 2: super-linear in 1/O_e while communication dominates, fl
   scenario.compute = GivenStepTime{1};
   CHECK_THROWS_AS((void)memory_throughput(scenario, 4), InputError);
 }
+
+TEST_CASE("ZeRO 3 gathers and reduces once more for a smaller last micro-batch") {
+  Scenario scenario = on_gpus({2});
+  scenario.gpus.sharded = 2;
+  const auto with = [&](std::int64_t micro_batch) {
+    scenario.gpus.micro_batch_sequences = micro_batch;
+    return compute_times(scenario, 10).intra_site;  // 5 sequences of each GPU
+  };
+  const IntraSiteSeconds one = with(5);
+  for (const std::int64_t micro_batch : {3, 4}) {
+    CHECK(with(micro_batch).weight_gathers == doctest::Approx(2 * one.weight_gathers).epsilon(1e-14));
+    CHECK(with(micro_batch).gradients == doctest::Approx(2 * one.gradients).epsilon(1e-14));
+  }
+  CHECK(with(2).weight_gathers == doctest::Approx(3 * one.weight_gathers).epsilon(1e-14));
+}
+
+TEST_CASE("the buffers of a capacity factor are exchanged whole among the GPUs of a site") {
+  Scenario scenario = on_gpus({2});
+  scenario.strategy.method = find_method("expert_parallel_wan");
+  scenario.gpus.expert_parallel = 2;
+  scenario.strategy.capacity_factor = 1;
+  const double without = compute_times(scenario, 4).intra_site.expert;
+  CHECK(without > 0);
+  scenario.strategy.capacity_factor = 2;
+  CHECK(compute_times(scenario, 4).intra_site.expert == doctest::Approx(2 * without).epsilon(1e-14));
+}
+
+TEST_CASE("tensor parallelism: a layer that is a single block has one all-reduce in each pass") {
+  Scenario scenario = on_gpus({2});
+  scenario.gpus.tensor_parallel = 2;
+  const double both = compute_times(scenario, 4).intra_site.tensor;
+  // 4·L all-reduces of 2(t−1)/t · 2·T·d bytes, of the tokens of 4 sequences
+  CHECK(both == doctest::Approx(4 * L * 2 * 1 / 2.0 * 2 * (4 * s) * d / kFabric).epsilon(1e-14));
+  scenario.model.layers_without_attention = 1;
+  CHECK(compute_times(scenario, 4).intra_site.tensor == doctest::Approx(both * 3 / 4).epsilon(1e-14));
+}

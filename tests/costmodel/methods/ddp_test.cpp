@@ -8,6 +8,7 @@
 #include "costmodel/compose/composition.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
@@ -25,6 +26,11 @@ Scenario bucketed(int buckets = 4) {
   scenario.model.layers = 4;
   scenario.strategy.fragments = buckets;
   return scenario;
+}
+
+// Share of the unembedding in the FLOPs of a pass.
+double head(const Scenario& scenario) {
+  return unembedding_flops(scenario.model) / flops_per_token(scenario).total();
 }
 
 double backward_share(const RoundPlan& round) {
@@ -85,8 +91,10 @@ TEST_CASE(
     last += 2.0 * static_cast<double>(payload.elements);
   const double last_share = last / all;
   CHECK(last_share == doctest::Approx(0.25).epsilon(1e-2));
-  // On slow links the network is always busy once the first bucket is sent, after 1/3 + 1/6 s.
-  CHECK(step_s(4) == doctest::Approx(0.5 + 4).epsilon(1e-12));
+  // On slow links the network is always busy once the first bucket is sent, after the forward pass and the
+  // unembedding's backward pass, and a quarter of that of the layers.
+  const double h = head(scenario);
+  CHECK(step_s(4) == doctest::Approx(1.0 / 3 + 2.0 / 3 * (h + (1 - h) / 4) + 4).epsilon(1e-12));
   // On fast links only the last bucket is exposed.
   CHECK(step_s(0.4) == doctest::Approx(1 + 0.4 * last_share).epsilon(1e-12));
 }
@@ -103,13 +111,50 @@ TEST_CASE(
   const auto hidden = [&] {
     return summarise(*find_method("ddp"), axes_of(scenario), fixed_of(scenario)).stages[1].hidden_backwards;
   };
-  CHECK(hidden() == doctest::Approx(0.25 * 3 / 4));
+  const double layers = 1 - head(scenario);
+  CHECK(hidden() == doctest::Approx(0.25 * layers * 3 / 4).epsilon(1e-12));
   scenario.gpus.micro_batch_sequences = 0;  // the micro-batch is not given
-  CHECK(hidden() == doctest::Approx(3.0 / 4));
+  CHECK(hidden() == doctest::Approx(layers * 3 / 4).epsilon(1e-12));
   const std::vector<std::string> notes = tests::plan_of(scenario).notes;
   CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
           return note.find("compute.micro_batch_sequences") != std::string::npos;
         }) == 1);
+}
+
+TEST_CASE("ddp in buckets: the last micro-batch may be a small one, of the fullest replica of a site") {
+  Scenario scenario = bucketed();
+  const auto last = [&](std::int64_t batch, std::int64_t micro_batch, int gpus) {
+    scenario.workload.global_batch_sequences = batch;
+    scenario.gpus.micro_batch_sequences = micro_batch;
+    scenario.gpus.count = gpus;
+    CHECK(backward_share(tests::plan_of(scenario).round(0)) ==
+          doctest::Approx(fixed_of(scenario).passes.last_share).epsilon(1e-14));
+    return fixed_of(scenario).passes.last_share;
+  };
+  CHECK(last(10, 4, 1) == doctest::Approx(1.0 / 5));  // 5 sequences of a site: 4 and 1
+  CHECK(last(10, 5, 1) == 1);
+  CHECK(last(10, 8, 1) == 1);
+  CHECK(last(10, 2, 2) == doctest::Approx(1.0 / 3));  // 3 sequences of the fullest replica: 2 and 1
+  CHECK(last(8, 2, 2) == 1);
+}
+
+TEST_CASE("ddp in buckets: no layer's gradient is ready before the unembedding's backward pass") {
+  Scenario scenario = bucketed();
+  scenario.model.vocabulary = 30000;
+  for (const bool again : {false, true}) {
+    scenario.gpus.activation_checkpointing = again;
+    // Forward passes of layers are repeated in the backward pass, that of the unembedding is not.
+    const double h = head(scenario), of_backward = again ? 2 * h / (2 * h + 3 * (1 - h)) : h;
+    CHECK(h > 0.2);
+    for (const Op& op : tests::plan_of(scenario).round(0).ops) {
+      const auto* compute = std::get_if<Compute>(&op.what);
+      if (compute == nullptr || compute->work != Work::backward) continue;
+      const bool first = op.name == "backward of bucket 0";
+      CHECK(compute->share ==
+            doctest::Approx((first ? of_backward : 0) + (1 - of_backward) / 4).epsilon(1e-12));
+    }
+    CHECK(fixed_of(scenario).head_of_backward == doctest::Approx(of_backward).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("ddp in buckets: at most one bucket per layer, and secure aggregation allows one sum per round") {
@@ -148,11 +193,11 @@ TEST_CASE("ddp in buckets: an untied unembedding is sent first, a tied one last"
     CHECK(std::abs(elements[1] - (half + table)) <= 6720);
     CHECK(elements[0] + elements[1] == counts.total());
 
-    // The step: the first bucket's transfer starts half-way through the backward pass of 2/3 s.
+    // The step: the first bucket's transfer starts half-way through the layers' backward pass.
     const double rate = 1e9, payload = 2.0 * 1.5;  // bf16, 2(M−1)/M
     const double first_s = payload * static_cast<double>(elements[0]) / rate,
                  last_s = payload * static_cast<double>(elements[1]) / rate;
     CHECK(closed_form(scenario).round.duration_s ==
-          doctest::Approx(1 + std::max(0.0, first_s - 1.0 / 3) + last_s).epsilon(1e-9));
+          doctest::Approx(1 + std::max(0.0, first_s - (1 - head(scenario)) / 3) + last_s).epsilon(1e-9));
   }
 }

@@ -110,3 +110,23 @@ TEST_CASE("streaming: a sequential fragment has consecutive layers, a strided on
   CHECK(layers_of_first(FragmentPattern::strided) == std::vector<std::int64_t>{0, 2, 4});
   CHECK(layers_of_first(FragmentPattern::sequential) == std::vector<std::int64_t>{0, 1, 2});
 }
+
+TEST_CASE("streaming_diloco: memory of all fragments that are in flight at once") {
+  Scenario scenario = tests::every_axis_scenario("streaming_diloco", 4);
+  scenario.model.layers = 8;
+  scenario.strategy.local_steps = 8;
+  scenario.strategy.fragments = 4;
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const auto tables = static_cast<double>(counts.embedding), all = static_cast<double>(counts.total());
+  const auto in_flight = [&](std::int64_t overlap_steps) {
+    scenario.strategy.overlap_steps = overlap_steps;
+    return memory_per_gpu(scenario).outer_state - 8 * all;  // the anchor and the momentum
+  };
+  const auto expected = [&](int fragments) { return 4 * (tables + fragments * (all - tables) / 4); };
+  // A fragment leaves every second step. One leaves before the site waits for one that left two steps before.
+  CHECK(in_flight(0) == doctest::Approx(0));
+  CHECK(in_flight(1) == doctest::Approx(expected(1)).epsilon(1e-9));
+  CHECK(in_flight(3) == doctest::Approx(expected(2)).epsilon(1e-9));
+  CHECK(in_flight(5) == doctest::Approx(expected(3)).epsilon(1e-9));
+  CHECK(in_flight(7) == doctest::Approx(expected(4)).epsilon(1e-9));
+}

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
@@ -116,6 +117,91 @@ TEST_CASE("ideal: hierarchical all-reduces and masked sums, simulated = closed f
       check_equal_reports(scenario);  // also with equal latencies, of which there are 2(n−1) + 2(R−1)
       scenario.strategy.secure_aggregation = true;
       check_equal_reports(scenario);
+    }
+  }
+}
+
+namespace {
+
+// A sequence takes 1 s in all layers, in place of a given step time, which holds for any batch.
+Scenario with_batch(const std::string& method, int sites, std::int64_t batch) {
+  Scenario scenario = tests::ideal_scenario(method, sites);
+  scenario.model.layers = 8;
+  scenario.workload.global_batch_sequences = batch;
+  scenario.workload.tokens = 4 * batch * scenario.model.sequence_length;
+  scenario.compute = costmodel::AssumedDevice{
+      2 * costmodel::flops_per_token(scenario).total() * static_cast<double>(scenario.model.sequence_length),
+      0.5, 0};
+  scenario.platform = platforms::uniform(sites, 1e18, 1e18, 0);
+  return scenario;
+}
+
+void check_step_s(const Scenario& scenario, double expected) {
+  CHECK(tests::simulated_wholly(scenario).round.duration_s == doctest::Approx(expected).epsilon(1e-6));
+  CHECK(costmodel::closed_form(scenario).round.duration_s == doctest::Approx(expected).epsilon(1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("a batch that is no multiple of the sites: every stage of a pipeline computes all of it") {
+  for (const int sites : {2, 4, 8}) {
+    for (const int batch : {8, 9, 11}) {
+      Scenario scenario = with_batch("pipeline_wan", sites, batch);
+      scenario.strategy.micro_batches = batch;
+      // (n + M − 1)/n · B·f/M
+      check_step_s(scenario, (batch + sites - 1.0) / sites);
+    }
+  }
+}
+
+TEST_CASE("a batch that is no multiple of the sites: experts have an equal part of it at every site") {
+  for (const char* method : {"expert_parallel_wan", "remote_experts"}) {
+    for (const int batch : {8, 9, 11}) {
+      const Scenario scenario = with_batch(method, 8, batch);
+      const costmodel::FlopsPerToken flops = costmodel::flops_per_token(scenario);
+      const double experts = flops.expert / flops.total(), again = method[0] == 'r' ? 4.0 / 3 : 1;
+      check_step_s(scenario, std::ceil(batch / 8.0) * (1 - experts) + batch / 8.0 * experts * again);
+      // A given step time is that of the site, whatever its part of the batch.
+      Scenario given = scenario;
+      given.compute = costmodel::GivenStepTime{1.0};
+      check_step_s(given, 1 - experts + experts * again);
+    }
+  }
+}
+
+TEST_CASE("the last micro-batch is smaller: only its backward pass hides the buckets of ddp") {
+  Scenario scenario = with_batch("ddp", 2, 10);  // 5 sequences of a site: 4 and 1
+  scenario.strategy.fragments = 4;
+  scenario.gpus.micro_batch_sequences = 4;
+  const double all = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  scenario.platform = platforms::uniform(2, all / 3, all / 3, 0);  // 3 s for all buckets
+  // They leave after 4 s, the last forward pass, and the last backward pass of the unembedding and two
+  // layers.
+  const double head =
+      costmodel::unembedding_flops(scenario.model) / costmodel::flops_per_token(scenario).total();
+  check_step_s(scenario, 4 + 1.0 / 3 + 2.0 / 3 * (head + (1 - head) / 4) + 3);
+}
+
+TEST_CASE(
+    "fsdp and layerwise fragments: the unembedding after the forward pass of all layers, before the "
+    "backward pass of all") {
+  for (const char* method : {"fsdp", "ddp", "diloco", "streaming_diloco"}) {
+    for (const bool again : {false, true}) {
+      for (const double seconds : {0.3, 1.0, 3.0}) {
+        Scenario scenario = with_batch(method, 2, 10);
+        scenario.model.vocabulary = 40000;  // a fifth of the FLOPs
+        scenario.model.tied_embeddings = false;
+        scenario.strategy.local_steps = 4;
+        scenario.strategy.fragments = std::string(method) == "diloco" ? 1 : 4;
+        scenario.strategy.layerwise = true;
+        scenario.gpus.activation_checkpointing = again;
+        scenario.gpus.micro_batch_sequences = std::string(method) == "fsdp" ? 5 : 4;
+        const double all = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+        scenario.platform = platforms::uniform(2, all / seconds, all / seconds, 0);
+        CAPTURE(method);
+        CAPTURE(seconds);
+        check_step_s(scenario, costmodel::closed_form(scenario).round.duration_s);
+      }
     }
   }
 }

@@ -44,6 +44,20 @@ TEST_CASE("activation checkpointing repeats dispatch and combine: 6 all-to-alls 
   CHECK(summarise(scenario).sent.activations == doctest::Approx(without * 6 / 4).epsilon(1e-13));
 }
 
+TEST_CASE("at most m sites per token: no limit above the number of sites means more copies than sites") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
+  scenario.model.active_experts = 4;
+  scenario.strategy.max_sites_per_token = 2;
+  const double two = activation_bytes(scenario);
+  for (const int limit : {3, 4}) {
+    scenario.strategy.max_sites_per_token = limit;
+    CHECK(activation_bytes(scenario) == two);
+    CHECK(summarise(scenario).sent.activations == doctest::Approx(two).epsilon(1e-13));
+  }
+  scenario.strategy.max_sites_per_token = 0;  // a copy for each expert
+  CHECK(activation_bytes(scenario) == doctest::Approx(2 * two).epsilon(1e-13));
+}
+
 TEST_CASE("a capacity factor pads bytes and FLOPs; at most m sites per token bound its copies at min(k, m)") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   const double without = activation_bytes(scenario);
