@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "costmodel/compose/ring_orders.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/regions.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -52,7 +53,7 @@ std::vector<std::string> not_hidden(const Scenario& scenario) {
 }  // namespace
 
 Plan composed_plan(const Scenario& scenario) {
-  Plan plan = scenario.strategy.method->plan(scenario);
+  Plan plan = with_ring_orders(scenario, scenario.strategy.method->plan(scenario));
   if (!composes(scenario)) return plan;
   if (scenario.strategy.collective == Collective::hierarchical)
     plan.notes.push_back("hierarchical collective: " +

@@ -10,7 +10,6 @@
 // the format. The optimiser keeps one momentum instead of AdamW's two moments.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
-#include "costmodel/plan/ring_order.hpp"
 
 namespace fomoe::costmodel {
 
@@ -20,8 +19,7 @@ Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("demo synchronises in every step, so local_steps is ignored");
-  Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::coefficient});
-  RingOrders(scenario).apply(exchange.nodes);
+  const Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::coefficient});
   RoundPlan round;
   round.ops.push_back(compute_op(scenario, "gradients", Work::gradients, 1, {}));
   round.ops.push_back({"coefficients to all sites",

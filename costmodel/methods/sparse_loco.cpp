@@ -9,7 +9,6 @@
 // The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
-#include "costmodel/plan/ring_order.hpp"
 
 namespace fomoe::costmodel {
 
@@ -18,8 +17,7 @@ namespace {
 Plan plan(const Scenario& scenario) {
   const std::int64_t local_steps = scenario.strategy.local_steps;
   Plan plan = plan_of_rounds(scenario, local_steps);
-  Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
-  RingOrders(scenario).apply(exchange.nodes);
+  const Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
   const char* const name = "sparse pseudo-gradients to all sites";
   // Payloads are not summed on the way, even if the scenario keeps every value.
   const Op to_all =

@@ -6,7 +6,6 @@
 
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan_summary.hpp"
-#include "costmodel/plan/ring_order.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
@@ -165,8 +164,6 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
   if (remainder > 0) plan.classes.push_back({1, remainder, true, [full](std::int64_t) { return full; }});
   if (scenario.strategy.collective == Collective::store)
     plan.nodes.push_back({NodeKind::store, scenario.sites(), 0});
-  if (std::string note = ring_order_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
-  if (std::string note = divided_ring_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
   if (std::string note = parameter_format_note(scenario.strategy); !note.empty())
     plan.notes.push_back(std::move(note));
   return plan;
@@ -243,8 +240,6 @@ Payload make_payload(const std::vector<TensorGroup>& groups, Content content, Tr
 
 Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
                  std::vector<OpId> after) {
-  RingOrders orders(scenario);
-  for (Exchange& exchange : exchanges) orders.apply(exchange.nodes);
   Op op;
   op.name = std::move(name);
   op.what = Transfer{Pattern::all_reduce, scenario.strategy.collective, std::move(exchanges)};

@@ -1,36 +1,13 @@
 #include "costmodel/plan/ring_order.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <map>
-#include <numeric>
-#include <sstream>
 #include <utility>
-
-#include "costmodel/inputs/network_model.hpp"
-#include "costmodel/plan/method.hpp"
-#include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
-
-constexpr std::size_t kExactNodes = 16;             // 2^15 sets with up to 16 ends each take milliseconds
-constexpr std::size_t kMaxSearchWork = 20'000'000;  // limit on separate searches, in sets · nodes
-
-bool all_equal(const HopTimes& times) {
-  double first = -1;
-  for (int i = 0; i < times.nodes; ++i) {
-    for (int j = 0; j < times.nodes; ++j) {
-      if (i == j) continue;
-      if (first < 0) first = times.at(i, j);
-      if (times.at(i, j) != first) return false;
-    }
-  }
-  return true;
-}
 
 // Returns a ring through all nodes whose hops take at most `limit_s`, or an empty one if there is none.
 // reached[set] has a bit for every node at which a path from node 0 through exactly that set can end.
@@ -148,152 +125,29 @@ std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
 
 }  // namespace
 
-HopTimes hop_times(const Scenario& scenario, double transfers) {
-  const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
-  const double chunk_bytes = static_cast<double>(count_parameters(scenario.model).total()) *
-                             scenario.strategy.wire.bytes_per_element() / scenario.sites();
-  HopTimes times{platform.size(), std::vector<double>(platform.sites.size() * platform.sites.size(), 0)};
-  for (int from = 0; from < platform.size(); ++from) {
-    for (int to = 0; to < platform.size(); ++to) {
-      if (from == to) continue;
-      const platforms::Path& path = platform.path(from, to);
-      const double round_trip_s = path.latency_s + platform.path(to, from).latency_s;
-      const double bytes_per_s = std::min(platform.route_bytes_per_s(from, to),
-                                          flow_cap_bytes_per_s(scenario.network, round_trip_s, path));
-      times.seconds[static_cast<std::size_t>(from * times.nodes + to)] =
-          transfers * path.latency_s + chunk_bytes / bytes_per_s;
+bool HopTimes::all_equal() const {
+  double first = -1;
+  for (int i = 0; i < nodes; ++i) {
+    for (int j = 0; j < nodes; ++j) {
+      if (i == j) continue;
+      if (first < 0) first = at(i, j);
+      if (at(i, j) != first) return false;
     }
   }
-  return times;
+  return true;
 }
 
 double slowest_hop_s(const HopTimes& times, const std::vector<NodeId>& ring) {
   return cost_of(times, ring).first;
 }
 
+// Up to 16 nodes, the 2^15 sets of visited nodes with up to 16 ends each take milliseconds.
 std::vector<NodeId> best_ring(const HopTimes& times, const std::vector<NodeId>& given) {
   if (given.size() < 3) return given;
-  if (given.size() <= kExactNodes) return exact_ring(times, given);
+  if (given.size() <= kExactRingNodes) return exact_ring(times, given);
   const std::vector<NodeId> a = improved(times, given), b = improved(times, nearest_neighbours(times, given));
   const std::vector<NodeId>& found = cost_of(times, b) < cost_of(times, a) ? b : a;
   return slowest_hop_s(times, found) < slowest_hop_s(times, given) ? found : given;
-}
-
-RingOrders::RingOrders(const Scenario& scenario) {
-  if (scenario.strategy.ring_order == RingOrder::given || scenario.strategy.collective != Collective::ring)
-    return;
-  times_ = hop_times(scenario);
-  std::map<std::string, int> regions;
-  for (const platforms::Site& site : scenario.platform.sites)
-    region_.push_back(regions.try_emplace(site.region, static_cast<int>(regions.size())).first->second);
-  if (scenario.platform.shared_links.empty() || regions.size() < 2) region_.clear();
-  active_ = !all_equal(times_) || !region_.empty();
-}
-
-std::vector<NodeId> RingOrders::by_region(std::vector<NodeId> ring) const {
-  if (region_.empty()) return ring;
-  std::vector<NodeId> grouped = ring;
-  std::stable_sort(grouped.begin(), grouped.end(), [&](NodeId a, NodeId b) {
-    return region_[static_cast<std::size_t>(a)] < region_[static_cast<std::size_t>(b)];
-  });
-  const bool no_slower = slowest_hop_s(times_, grouped) <= slowest_hop_s(times_, ring) * (1 + 1e-12);
-  return no_slower ? grouped : ring;
-}
-
-void RingOrders::apply(std::vector<NodeId>& ring) {
-  if (!active_ || ring.size() < 3) return;
-  for (const NodeId node : ring) {
-    if (node >= times_.nodes) return;  // the node is not the worker of a site
-  }
-  const auto found = known_.find(ring);
-  if (found != known_.end()) {
-    ring = found->second;
-  } else if (work_ < kMaxSearchWork) {
-    work_ += ring.size() << std::min(ring.size(), kExactNodes);
-    ring = known_[ring] = by_region(best_ring(times_, ring));
-  } else {
-    // Beyond the limit on searches, a ring follows the order of the best ring of all sites.
-    if (rank_.empty()) {
-      std::vector<NodeId> all(static_cast<std::size_t>(times_.nodes));
-      std::iota(all.begin(), all.end(), 0);
-      rank_.resize(all.size());
-      const std::vector<NodeId> best = by_region(best_ring(times_, all));
-      for (std::size_t i = 0; i < best.size(); ++i) rank_[static_cast<std::size_t>(best[i])] = i;
-    }
-    std::sort(ring.begin(), ring.end(), [&](NodeId a, NodeId b) {
-      return rank_[static_cast<std::size_t>(a)] < rank_[static_cast<std::size_t>(b)];
-    });
-  }
-}
-
-static std::vector<NodeId> all_sites(const Scenario& scenario) {
-  std::vector<NodeId> sites(static_cast<std::size_t>(scenario.sites()));
-  std::iota(sites.begin(), sites.end(), 0);
-  return sites;
-}
-
-/// "a → b → c"
-static std::string names_of(const Scenario& scenario, const std::vector<NodeId>& ring) {
-  std::string names;
-  for (std::size_t i = 0; i < ring.size() && i < 16; ++i)
-    names += (i == 0 ? "" : " → ") + scenario.platform.sites[static_cast<std::size_t>(ring[i])].name;
-  return ring.size() > 16 ? names + " → …" : names;
-}
-
-/// Number of rings, one after another, that send the model in a round. It is the size of the whole model ÷
-/// that of a bucket if that is more, and therefore not a whole number.
-static double transfers_in_turn(const Scenario& scenario) {
-  const Strategy& strategy = scenario.strategy;
-  double transfers = has_axis(*strategy.method, "fragments") ? strategy.fragments : 1;
-  if (strategy.layerwise && has_axis(*strategy.method, "layerwise"))
-    transfers = std::max(transfers, static_cast<double>(scenario.model.layers));
-  if (strategy.bucket_bytes > 0)
-    transfers = std::max(transfers, static_cast<double>(count_parameters(scenario.model).total()) *
-                                        strategy.wire.bytes_per_element() /
-                                        static_cast<double>(strategy.bucket_bytes));
-  return transfers;
-}
-
-std::string divided_ring_note(const Scenario& scenario) {
-  const double transfers = transfers_in_turn(scenario);
-  const std::vector<NodeId> given = all_sites(scenario);
-  if (transfers <= 1 || scenario.strategy.ring_order == RingOrder::given ||
-      scenario.strategy.collective != Collective::ring || given.size() < 3)
-    return "";
-  const HopTimes times = hop_times(scenario, transfers);
-  if (all_equal(times)) return "";
-  std::vector<NodeId> ring = given;
-  RingOrders(scenario).apply(ring);
-  const std::vector<NodeId> faster = best_ring(times, given);
-  constexpr double kWorthwhile = 0.99;
-  if (slowest_hop_s(times, faster) > kWorthwhile * slowest_hop_s(times, ring)) return "";
-  std::ostringstream note;
-  note.precision(4);
-  note << "the order of the ring is not the best one for transfers in about " << std::round(transfers)
-       << " parts: in the order " << names_of(scenario, faster) << " the slowest hop of all parts takes "
-       << slowest_hop_s(times, faster) << " s instead of " << slowest_hop_s(times, ring)
-       << " s; list the sites in this order, with strategy.ring_order = \"given\"";
-  return note.str();
-}
-
-std::string ring_order_note(const Scenario& scenario) {
-  const std::vector<NodeId> given = all_sites(scenario);
-  std::vector<NodeId> ring = given;
-  RingOrders(scenario).apply(ring);
-  if (ring == given) return "";
-  const HopTimes times = hop_times(scenario);
-  std::ostringstream note;
-  note.precision(4);
-  if (slowest_hop_s(times, ring) >= slowest_hop_s(times, given)) {
-    note << "ring order " << names_of(scenario, ring)
-         << ": the sites of each region together, so that fewer hops cross the links that regions share "
-            "(strategy.ring_order)";
-    return note.str();
-  }
-  note << "ring order " << names_of(scenario, ring) << ": the slowest hop (latency + chunk ÷ rate) takes "
-       << slowest_hop_s(times, ring) << " s instead of " << slowest_hop_s(times, given)
-       << " s in the given order (strategy.ring_order)";
-  return note.str();
 }
 
 }  // namespace fomoe::costmodel

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "costmodel/compose/ring_orders.hpp"
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/formula/links/region_links.hpp"
 #include "costmodel/formula/links/shared_port.hpp"
 #include "costmodel/plan/regions.hpp"
-#include "costmodel/plan/ring_order.hpp"
 #include "costmodel/value/cost.hpp"
 #include "platforms/choose_sites.hpp"
 #include "platforms/each_path.hpp"

@@ -27,7 +27,6 @@
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/building_blocks.hpp"
-#include "costmodel/plan/ring_order.hpp"
 
 namespace fomoe::costmodel {
 
@@ -39,7 +38,6 @@ class Step {
   Step(const Scenario& scenario, const std::vector<TensorGroup>& groups, int micro_batches)
       : scenario_(scenario),
         groups_(groups),
-        orders_(scenario),
         sharding_(scenario.strategy.sharding),
         head_(head_shares(scenario.model, scenario.gpus, flops_per_token(scenario))),
         micro_batches_(micro_batches),
@@ -77,7 +75,6 @@ class Step {
       std::iota(of_unit.begin(), of_unit.end(), begin);
       exchange = layers_exchange(scenario_, groups_, content, of_unit, unit == 0);
     }
-    orders_.apply(exchange.nodes);
     round_.ops.push_back({name + " of unit " + std::to_string(unit),
                           Transfer{pattern, scenario_.strategy.collective, {exchange}}, ends()});
     return sent_ = static_cast<OpId>(round_.ops.size()) - 1;
@@ -132,7 +129,6 @@ class Step {
 
   const Scenario& scenario_;
   const std::vector<TensorGroup>& groups_;
-  RingOrders orders_;
   Sharding sharding_;
   HeadShares head_;
   int micro_batches_, units_;
