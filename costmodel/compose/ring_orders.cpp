@@ -32,8 +32,9 @@ double parts_of_model(const Scenario& scenario) {
       parts += static_cast<double>(tensor_elements(scenario.model, group).size());
   }
   if (strategy.bucket_bytes > 0)
-    parts = std::max(parts, static_cast<double>(count_parameters(scenario.model).total()) *
-                                strategy.wire.bytes_per_element() / static_cast<double>(strategy.bucket_bytes));
+    parts =
+        std::max(parts, static_cast<double>(count_parameters(scenario.model).total()) *
+                            strategy.wire.bytes_per_element() / static_cast<double>(strategy.bucket_bytes));
   return parts;
 }
 

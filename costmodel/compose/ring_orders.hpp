@@ -11,8 +11,8 @@ namespace fomoe::costmodel {
 
 /// Time of each hop on the effective platform in the mean round, for a ring of all sites:
 /// s·latency + b ÷ min(uplink, path, downlink, cap of a flow). The method's rings have s steps one after
-/// another, and send b bytes over a hop. Transfers in buckets or tensor by tensor have more steps with the same
-/// bytes. All hops take no time if the method has no rings.
+/// another, and send b bytes over a hop. Transfers in buckets or tensor by tensor have more steps with the
+/// same bytes. All hops take no time if the method has no rings.
 HopTimes hop_times(const Scenario& scenario);
 
 /// Orders the rings of one scenario, and searches only once for each set of nodes. Keeps the given order if

@@ -128,16 +128,16 @@ void resolve(const Scenario& scenario, Resolving first, Resolved& resolved) {
     case Resolving::counts:
       resolved.counts = counts_of(scenario);
       [[fallthrough]];
-    case Resolving::links:
-      resolved.links = {link_sets(scenario), limits_of(scenario)};
-      [[fallthrough]];
     case Resolving::plan:
       resolved.counts.axes = axes_of(scenario);
       set_plan(scenario, resolved);
       [[fallthrough]];
+    case Resolving::links:
+      resolved.links = {link_sets(scenario), limits_of(scenario)};
+      [[fallthrough]];
     case Resolving::times:
-      // Sites at their own pace have as many cycles as their times allow.
-      if (first == Resolving::times && resolved.own_pace) set_plan(scenario, resolved);
+      // Sites at their own pace have as many cycles as their links and times allow.
+      if (first > Resolving::plan && resolved.own_pace) set_plan(scenario, resolved);
       resolved.times = times_of(scenario, resolved.counts, resolved.plan, resolved.links);
       if (resolved.own_pace) set_paced_times(resolved);
       [[fallthrough]];

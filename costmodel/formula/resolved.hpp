@@ -19,8 +19,8 @@ namespace fomoe::costmodel {
 /// The stages in their order.
 enum class Resolving {
   counts,  // parameters, FLOPs, memory and the parts of the batch
-  links,   // the links between the sites
   plan,    // the summary of the traffic plan: what is sent in a mean round, and what hides it
+  links,   // the links between the sites, in the order of rings that suits the plan
   times,   // steps of the sites, and the mean round
   values,  // money and energy
 };

@@ -11,6 +11,8 @@
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/math/quantiles.hpp"
 #include "costmodel/math/replicas.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 
@@ -56,7 +58,8 @@ void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario
                                         "depth"
             : point.sequences_per_gpu ? " measured steps"
                                       : " measured steps of one micro-batch") +
-           (drawn ? ", by Student's t" : ", by ranks")});
+           (drawn ? ", by Student's t" : ", by ranks"),
+       true});
 }
 
 /// The smallest k of a binomial distribution of n trials with at least this probability at or below it.
@@ -89,35 +92,57 @@ std::pair<double, double> of_long_stragglers(const Scenario& scenario, double de
   return {factor(0.025), factor(0.975)};
 }
 
-void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,
-                       double answer_s) {
+/// Standard deviation of the time that all sites compute in a mean round ÷ that of steps without variation. A
+/// round is as long as the steps of its slowest site, so it varies less than one site if steps vary little,
+/// and more with rare stragglers. From drawn rounds.
+struct DrawnRounds {
+  double deviation = 0;
+  int rounds = 0;
+};
+
+DrawnRounds drawn_rounds(const Scenario& scenario, const Resolved& resolved) {
+  constexpr double kMostDraws = 500'000;
+  const auto steps = std::max<std::int64_t>(1, std::llround(resolved.plan.steps / resolved.plan.rounds));
+  const int sites = scenario.strategy.method->one_site ? 1 : scenario.sites();
+  std::vector<double> weights;  // of each site's step
+  for (int site = 0; site < sites; ++site)
+    weights.push_back(sequences_of_work(scenario, site) > 0
+                          ? resolved.times.sites[resolved.counts.alike ? 0 : weights.size()].mean.step_s()
+                          : 0);
+  const double longest_s = *std::max_element(weights.begin(), weights.end());
+  DrawnRounds drawn{
+      0, static_cast<int>(std::clamp(kMostDraws / static_cast<double>(steps) / sites, 50.0, 1000.0))};
+  double sum = 0, squares = 0;
+  for (int round = 0; round < drawn.rounds; ++round) {
+    double slowest = 0;
+    for (int site = 0; site < sites; ++site) {
+      const auto node = static_cast<std::uint64_t>(site);
+      const double factor = drawn_step_factor(scenario, node, static_cast<std::uint64_t>(round), 0, steps);
+      slowest = std::max(slowest, factor * weights[static_cast<std::size_t>(site)] / longest_s);
+    }
+    sum += slowest;
+    squares += slowest * slowest;
+  }
+  const double mean = sum / drawn.rounds;
+  drawn.deviation = std::sqrt(std::max(0.0, squares / drawn.rounds - mean * mean));
+  return drawn;
+}
+
+void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
   const StepVariation& variation = scenario.variation;
   if (!variation.varies()) return;
-  double drawn = variation.coefficient;
-  if (variation.from_samples) {
-    const std::vector<double> steps_s = step_totals_s(sampled_point(slowest));
-    const auto n = static_cast<double>(steps_s.size());
-    // Draws with replacement have the variance of these n samples, not the estimate for a population.
-    if (n > 1) {
-      const Spread spread = spread_of(steps_s);
-      drawn = spread.standard_deviation * std::sqrt((n - 1) / n) / spread.mean;
-    }
-  }
-  const double p = variation.straggler_share, f = variation.straggler_factor;
   const Resolved resolved = resolve(scenario);
-  // The variance of a product of independent factors with mean 1 is v₁ + v₂ + v₁·v₂. A step's own factor is
-  // drawn once a step, and the straggler's once a step, round or run.
   const double mean = expected_step_factor(variation);
-  const double of_step = drawn * drawn, of_straggler = (1 + p * (f * f - 1)) / (mean * mean) - 1;
-  const double steps = resolved.plan.steps;
-  const double decisions = variation.straggler_lasts == StragglerLasts::step    ? steps
-                           : variation.straggler_lasts == StragglerLasts::round ? resolved.plan.rounds
-                                                                                : 1;
-  double half =
-      kNormal95 * std::sqrt(of_step * (1 + of_straggler) / steps + std::max(0.0, of_straggler) / decisions);
+  const bool long_stragglers = variation.straggler_share > 0 && variation.straggler_share < 1 &&
+                               variation.straggler_lasts != StragglerLasts::step;
+  Scenario single_steps = scenario;
+  if (long_stragglers) single_steps.variation.straggler_share = 0;
+  const DrawnRounds drawn = drawn_rounds(single_steps, resolved);
+  const double half =
+      kNormal95 * drawn.deviation / std::sqrt(resolved.plan.rounds) / (long_stragglers ? 1 : mean);
   double low = std::max(0.0, 1 - half), high = 1 + half;
-  if (p > 0 && p < 1 && variation.straggler_lasts != StragglerLasts::step) {
-    half = kNormal95 * std::sqrt(of_step / steps);
+  if (long_stragglers) {
+    const double decisions = variation.straggler_lasts == StragglerLasts::round ? resolved.plan.rounds : 1;
     std::tie(low, high) = of_long_stragglers(scenario, decisions, mean);
     // A simulated answer has stragglers that were drawn; the closed form has the mean step.
     answer_s = resolved.wall_clock_s();
@@ -126,7 +151,10 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
   }
   list.push_back({"step time variation", "", low, high, answer_s + compute_change_s(scenario, low),
                   answer_s + compute_change_s(scenario, high), "closed-form",
-                  "the mean of the drawn steps of one run ÷ the expected mean; an upper bound"});
+                  "the mean of the drawn steps of one run ÷ the expected mean, where all sites wait for the "
+                  "slowest: from " +
+                      std::to_string(drawn.rounds) + " drawn rounds",
+                  true});
 }
 
 void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s, bool in_answer) {
@@ -139,10 +167,14 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   const double latencies = (resolve(later).wall_clock_s() - resolve(scenario).wall_clock_s()) / jitter_s;
   if (!(latencies > 0)) return;  // compute hides all latencies
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
-  const double mean_s = answer_s + (in_answer ? 0 : latencies * jitter_s / 2);
-  list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,
-                  mean_s - latencies * half_s, mean_s + latencies * half_s, "closed-form",
-                  "the mean jitter of all latencies that a run waits for; an upper bound"});
+  // The mean of a draw, and that of the largest of M draws, one of each site: an answer of the closed form,
+  // which has no jitter, becomes longer by something between the two.
+  const double least_s = jitter_s / 2, sites = scenario.sites(),
+               most_s = in_answer ? least_s : jitter_s * sites / (sites + 1);
+  const double before_s = answer_s - (in_answer ? latencies * least_s : 0);
+  list.push_back({"network_model.jitter", "s", least_s - half_s, most_s + half_s,
+                  before_s + latencies * (least_s - half_s), before_s + latencies * (most_s + half_s),
+                  "closed-form", "the mean jitter of all latencies that a run waits for; an upper bound"});
 }
 
 void add_queues(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
@@ -169,7 +201,7 @@ std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s,
   std::vector<Uncertainty> list;
   const AtSite slowest(scenario, static_cast<int>(resolve(scenario).times.slowest));
   add_measured_steps(list, scenario, slowest, answer_s);
-  add_varying_steps(list, scenario, slowest, answer_s);
+  add_varying_steps(list, scenario, answer_s);
   add_jitter(list, scenario, answer_s, simulated);
   add_queues(list, scenario, answer_s);
   for (Uncertainty& one : list) {  // no run ends before it begins

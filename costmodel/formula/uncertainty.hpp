@@ -15,8 +15,9 @@ struct Uncertainty {
   std::string unit;          // unit of low and high: "s", "Bps", …; "" for plain numbers
   double low = 0, high = 0;  // 95 % interval of the input
   double wall_clock_low_s = 0, wall_clock_high_s = 0;
-  std::string executor;  // executor of the wall clocks: "closed-form", "simulated"
-  std::string how;       // origin of the interval
+  std::string executor;         // executor of the wall clocks: "closed-form", "simulated"
+  std::string how;              // origin of the interval
+  bool of_computation = false;  // whether sites compute longer, rather than wait
 };
 
 /// Uncertainties for which the scenario itself states a spread, in the order below. W(s) is the closed form's
@@ -27,11 +28,9 @@ struct Uncertainty {
 /// answer uses the samples' median, or their mean if steps are drawn from the samples (compute.draw_samples).
 /// This uncertainty is skipped with fewer than two samples.
 ///
-/// step time variation: Each of the N steps of a site is drawn independently with coefficient of variation c.
-/// Together, the steps take N · mean · (1 ± 1.96 c ÷ √N). Sites that wait for the slowest site vary less, so
-/// this interval is an upper bound. Stragglers of share p and factor f, which are drawn D times (once a step,
-/// a round or a run), have the variance v = (1 + p(f² − 1)) ÷ (1 + p(f − 1))² − 1, and c² ÷ N becomes
-/// c²(1 + v) ÷ N + v ÷ D. Of stragglers of rounds or the run, a whole number k of the D draws has one:
+/// step time variation: A round lasts as long as the steps of its slowest site. Of drawn rounds, the standard
+/// deviation of this time is d, in steps of the mean step, and N rounds take N · mean · (1 ± 1.96 d ÷ √N).
+/// Stragglers of rounds or of the run are drawn D times: a whole number k of the draws has one at some site,
 /// the factor is 1 + k(f − 1) ÷ D, with the 95 % interval of a binomial distribution for k, and it applies to
 /// W(s), since a simulated answer has one draw of k.
 ///
@@ -39,7 +38,7 @@ struct Uncertainty {
 /// N = (W(latencies + J) − W) ÷ J latencies one after another, each with a uniform draw from 0 to J. The mean
 /// of these draws is J ÷ 2 ± 1.96 J ÷ √(12 N), within 0 and J. Steps that wait for the slowest of several
 /// flows vary less, so this interval is an upper bound. An answer that was not simulated is without jitter,
-/// and lies below the interval.
+/// and lies below the interval, which then reaches up to the mean of the largest of M draws, J·M ÷ (M + 1).
 ///
 /// queues of uplinks: data of a site may wait for up to Site::queue_s behind other data of the site. The high
 /// end is the answer with latencies that are longer by this time. Losses and late acknowledgements are left

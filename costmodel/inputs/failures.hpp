@@ -88,6 +88,7 @@ struct Goodput {
   /// Useful time ÷ wall-clock time, mean over samples; a sample that never ends counts as 0.
   double goodput = 0;
   double unfinished_share = 0;                // share of the samples that never end
+  double repeated_share = 0;                  // of the time that failures cost, in which sites do work again
   double finish_p50_s = 0, finish_p95_s = 0;  // infinite if the sample at this percentile never ends
   std::optional<double> cost_p50, cost_p95;   // empty without prices or without a finite end
   std::optional<double> energy_p50_kwh;       // empty without power or without a finite end

@@ -35,53 +35,98 @@ std::vector<double> rates_of(const FaultyRun& run, double FaultySite::*rate) {
   for (const FaultySite& site : run.each) rates.push_back(site.*rate);
   return rates;
 }
+
+/// A site or a link that has failed, and when it is back.
+struct Away {
+  bool link = false;
+  std::size_t site = 0;  // only if sites differ
+  double until_s = 0;
+};
+
+/// The sites and links of a run under policy wait. None of them fails again before it is back.
+class Parts {
+ public:
+  Parts(const FaultyRun& run, const Gap& gap)
+      : run_(run),
+        gap_(gap),
+        site_rates_(rates_of(run, &FaultySite::failures_per_s)),
+        link_rates_(rates_of(run, &FaultySite::link_failures_per_s)) {}
+
+  [[nodiscard]] double failures_per_s(bool link) const {
+    double sum = link ? all_link_failures_per_s(run_) : all_site_failures_per_s(run_);
+    for (const Away& one : away_) {
+      if (one.link != link) continue;
+      if (run_.each.empty())
+        sum -= link ? run_.link_failures_per_s : run_.site_failures_per_s;
+      else
+        sum -= (link ? link_rates_ : site_rates_)[one.site];
+    }
+    return away_.empty() ? sum : std::max(0.0, sum);
+  }
+  /// One of the links, or of the sites, fails at `t`.
+  void fail(bool link, double t) {
+    std::size_t site = 0;
+    if (!run_.each.empty()) {
+      std::vector<double> rates = link ? link_rates_ : site_rates_;
+      for (const Away& one : away_)
+        if (one.link == link) rates[one.site] = 0;
+      site = first_of(rates, gap_);
+    }
+    const double outage_s = run_.each.empty() ? run_.outage_s : run_.each[site].outage_s;
+    away_.push_back({link, site, t + (link ? run_.link_outage_s : outage_s + run_.transfer_s)});
+  }
+  [[nodiscard]] bool all_back() const { return away_.empty(); }
+  [[nodiscard]] double next_return_s() const {
+    double next = kNoEnd;
+    for (const Away& one : away_) next = std::min(next, one.until_s);
+    return next;
+  }
+  void return_by(double t) {
+    std::erase_if(away_, [t](const Away& one) { return one.until_s <= t; });
+  }
+
+ private:
+  const FaultyRun& run_;
+  const Gap& gap_;
+  std::vector<double> site_rates_, link_rates_;  // only if sites differ
+  std::vector<Away> away_;
+};
+
 // Number of checkpoints in `work_s` of work: one after every τ of work, none at the end.
 double checkpoints_in(double work_s, double interval_s) {
   return std::max(0.0, std::ceil(work_s / interval_s * (1 - 1e-12)) - 1);
 }
 
 double finish_waiting_s(const FaultyRun& run, const Gap& gap, double& repeated_s) {
-  const std::vector<double> site_rates = rates_of(run, &FaultySite::failures_per_s);
-  const double site_rate = all_site_failures_per_s(run), link_rate = all_link_failures_per_s(run);
   const double cycle_s = run.interval_s + run.checkpoint_s;
+  Parts parts(run, gap);
   double t = 0, left_s = run.work_s, into_s = 0;  // into_s: time since the last checkpoint
-  int events = 0, events_without_progress = 0;
-  const auto recovery_s = [&] {
-    return (run.each.empty() ? run.outage_s : run.each[first_of(site_rates, gap)].outage_s) + run.transfer_s;
-  };
-  const auto site_fails = [&] {
-    repeated_s += std::min(into_s, run.interval_s);  // the rest of it wrote a checkpoint
-    into_s = 0;
-    int tries = 0;
-    double back_s = recovery_s();
-    for (double y = gap(site_rate); y < back_s; y = gap(site_rate)) {
-      t += y;
-      back_s = recovery_s();
-      if (++tries == kMaxEventsWithoutProgress || ++events >= kMaxEvents) return false;
+  int events_without_progress = 0;
+  for (int event = 0; event < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
+       ++event, ++events_without_progress) {
+    const double to_site = gap(parts.failures_per_s(false)), to_link = gap(parts.failures_per_s(true));
+    const double x = std::min(to_site, to_link);  // exponential gaps have no memory
+    if (parts.all_back()) {
+      const double count = checkpoints_in(left_s, run.interval_s);
+      const double needed_s = left_s + count * run.checkpoint_s - into_s;
+      if (x >= needed_s) return t + needed_s;
+      const double saved = std::min(std::floor((into_s + x) / cycle_s), count);
+      left_s -= saved * run.interval_s;
+      into_s += x - saved * cycle_s;
+      if (saved > 0) events_without_progress = 0;
+    } else if (const double back_s = parts.next_return_s(); t + x >= back_s) {
+      if (back_s == kNoEnd) return kNoEnd;
+      t = back_s;
+      parts.return_by(t);
+      continue;
     }
-    t += back_s;
-    return true;
-  };
-  for (; events < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
-       ++events, ++events_without_progress) {
-    const double count = checkpoints_in(left_s, run.interval_s);
-    const double needed_s = left_s + count * run.checkpoint_s - into_s;
-    const double to_site = gap(site_rate), to_link = gap(link_rate);
-    const double x = std::min(to_site, to_link);
-    if (x >= needed_s) return t + needed_s;
-    const double saved = std::min(std::floor((into_s + x) / cycle_s), count);
-    left_s -= saved * run.interval_s;
-    into_s += x - saved * cycle_s;
     t += x;
-    bool site_failed = to_site <= to_link;
-    if (!site_failed) {
-      if (run.link_outage_s == kNoEnd) return kNoEnd;
-      const double y = gap(site_rate);
-      site_failed = y < run.link_outage_s;
-      t += std::min(y, run.link_outage_s);
+    const bool link = to_link < to_site;
+    if (!link) {
+      repeated_s += std::min(into_s, run.interval_s);  // the rest of it wrote a checkpoint
+      into_s = 0;
     }
-    if (site_failed && !site_fails()) return kNoEnd;
-    if (saved > 0) events_without_progress = 0;
+    parts.fail(link, t);
   }
   return kNoEnd;
 }
@@ -122,6 +167,9 @@ class Present {
     for (std::size_t i = 0; i < there_.size(); ++i)
       if (there_[i]) sum += run_.each[i].share;
     return sum;
+  }
+  [[nodiscard]] double share_of(std::size_t site) const {
+    return run_.each.empty() ? 1.0 / run_.sites : run_.each[site].share;
   }
   [[nodiscard]] Failed next(const Gap& gap) const {
     if (run_.each.empty()) {
@@ -184,7 +232,7 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
     }
     if (to_failure < 0) to_failure = gap(present.failures_per_s(up));
     // Whole rounds until the next failure or the next return, or until the work is done.
-    const double share = static_cast<double>(up) / run.sites;
+    const double share = present.share(up);
     const double rounds_left = left_s / (run.round_s * share);
     const double back = next_return_s();
     const double quiet = std::min(std::floor(to_failure / round_s), std::ceil((back - t) / round_s));
@@ -215,7 +263,7 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
         there = 0;
         break;
       }
-      if (up > 1) repeated_s += std::min(x, round_s) / run.sites;
+      if (up > 1) repeated_s += std::min(x, round_s) * present.share_of(site);
       if (run.timeout_s >= absence_s) {
         end_s = std::max(end_s, x + absence_s + round_s);  // the site computes its part of the round again
         continue;
@@ -223,12 +271,12 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
       absent.push_back({site, t + x + absence_s});
       present.set(site, false);
       --there;
-      if (x < round_s) ++lost;
+      if (x < round_s) lost += present.share_of(site);
       end_s = std::max(end_s, round_s + run.timeout_s);
     }
     if (there > 0) {
       t += end_s;
-      left_s -= run.round_s * (share - lost / run.sites);
+      left_s -= run.round_s * (share - lost);
       save();
     }
     to_failure = -1;
@@ -259,7 +307,7 @@ double finish_at_own_pace_s(const FaultyRun& run, const Gap& gap, double& repeat
     }
     const Failed failed = present.next(gap);
     if (!failed.link) {
-      const double lost_s = run.lost_s * (run.each.empty() ? 1.0 / run.sites : run.each[failed.site].share);
+      const double lost_s = run.lost_s * present.share_of(failed.site);
       left_s += lost_s;
       repeated_s += lost_s;
     }
@@ -298,15 +346,6 @@ double daly_interval_s(double checkpoint_s, double mtbf_s) {
   if (checkpoint_s >= 2 * mtbf_s) return mtbf_s;
   const double ratio = checkpoint_s / (2 * mtbf_s);
   return std::sqrt(2 * checkpoint_s * mtbf_s) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - checkpoint_s;
-}
-
-double expected_finish_s(const FaultyRun& run) {
-  const double rate = all_site_failures_per_s(run);
-  const double before_last = checkpoints_in(run.work_s, run.interval_s);
-  const double last_s = run.work_s - before_last * run.interval_s;
-  if (rate == 0) return run.work_s + before_last * run.checkpoint_s;
-  return std::exp(rate * (run.outage_s + run.transfer_s)) / rate *
-         (before_last * std::expm1(rate * (run.interval_s + run.checkpoint_s)) + std::expm1(rate * last_s));
 }
 
 double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s) {

@@ -166,6 +166,7 @@ void add_provenance(RunReport& report, const Failures& failures) {
 void add_samples(Goodput& answer, const Samples& samples, const RunReport& report, const Scenario& scenario) {
   answer.samples = std::ssize(samples.finish_s);
   answer.goodput = samples.goodput;
+  answer.repeated_share = samples.repeated_share;
   answer.finish_p50_s = quantile(samples.finish_s, 0.5);
   answer.finish_p95_s = quantile(samples.finish_s, 0.95);
   const std::optional<Cost> p50 = cost_of(report, scenario, answer.finish_p50_s, samples),
@@ -233,6 +234,16 @@ double restore_s(const Failures& failures, double state_bytes) {
   return failures.storage_bytes_per_s ? state_bytes / *failures.storage_bytes_per_s : *failures.checkpoint_s;
 }
 
+namespace {
+
+/// Share of a step's work that a site does.
+double share_of_batch(const Scenario& scenario, int site) {
+  return static_cast<double>(local_batch_sequences(scenario, site)) /
+         static_cast<double>(scenario.workload.global_batch_sequences);
+}
+
+}  // namespace
+
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   const Failures& failures = *scenario.failures;
   const double state_bytes = state_bytes_per_site(scenario);
@@ -244,12 +255,17 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
     const SiteFailures site = failures.at(i);
     const bool uses_links = run.sites > 1;
     run.each.push_back({1 / site.site_mtbf_s + site.preemptions_per_s, uses_links ? 1 / site.link_mtbf_s : 0,
-                        site.detection_s + site.restart_s});
+                        site.detection_s + site.restart_s, share_of_batch(scenario, i)});
     run.site_failures_per_s += run.each.back().failures_per_s / run.sites;
     run.link_failures_per_s += run.each.back().link_failures_per_s / run.sites;
     run.outage_s += run.each.back().outage_s / run.sites;
   }
-  if (failures.sites.empty()) {  // without the rounding of means
+  const bool shares_differ = std::any_of(run.each.begin(), run.each.end(), [&](const FaultySite& site) {
+    return site.share != run.each.front().share;
+  });
+  // Under policy wait, no site works without the others.
+  if (failures.sites.empty() &&
+      (!shares_differ || failures.policy == FailurePolicy::wait)) {  // means are rounded
     run.site_failures_per_s = run.each.front().failures_per_s;
     run.link_failures_per_s = run.each.front().link_failures_per_s;
     run.outage_s = run.each.front().outage_s;
@@ -294,12 +310,13 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   answer.system_mtbf_s = rate > 0 ? 1 / rate : kNever;
   answer.young_interval_s = young_interval_s(run.checkpoint_s, losing_mtbf_s);
   answer.daly_interval_s = daly_interval_s(run.checkpoint_s, losing_mtbf_s);
-  double healthy_wait_s = 0;
-  for (const SiteReport& site : report.sites)
-    healthy_wait_s = std::max(healthy_wait_s, site.exposed_communication_s + site.idle_s);
+  // A site whose bytes are in flight knows that the others are there.
+  double healthy_wait_s = 0, detection_s = 0;
+  for (const SiteReport& site : report.sites) healthy_wait_s = std::max(healthy_wait_s, site.idle_s);
+  for (int i = 0; i < run.sites; ++i) detection_s = std::max(detection_s, failures.at(i).detection_s);
   FaultyRun dropping = run;
   dropping.transfer_s = returning_s(scenario, FailurePolicy::drop);
-  answer.recommended_timeout_s = recommended_timeout_s(dropping, healthy_wait_s);
+  answer.recommended_timeout_s = recommended_timeout_s(dropping, healthy_wait_s + detection_s);
   run.timeout_s = answer.timeout_s = failures.timeout_s.value_or(answer.recommended_timeout_s);
 
   double chosen = whole_rounds(answer.daly_interval_s);

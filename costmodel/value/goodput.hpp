@@ -9,21 +9,21 @@
 //
 //  - A checkpoint of C seconds follows every τ seconds of work; none follows the end of the work.
 //  - A failure costs the work since the last checkpoint and the time of the recovery: detection, restart and
-//    reading the checkpoint, which each site has in its own storage. A further failure during this recovery
-//    restarts it.
+//    reading the checkpoint, which each site has in its own storage.
 //  - A link failure stops all sites but loses no work.
+//  - The run goes on when all sites and links are back. Others may fail before; what has failed does not fail
+//    again before it is back.
 //
 // Policy drop: after a time-out the other sites continue without the failed one.
 //
 //  - The failed site's work of that round is lost.
 //  - The site returns, with the state of another site, at the first round that starts after detection,
 //    restart and transfer. If the time-out is longer than the site's absence, the others wait for it.
-//  - While s of M sites work, a round does s/M of its work.
+//  - While some sites are away, a round does the others' shares of its work: parts of the batch.
 //  - Checkpoints are spread evenly over the rounds. They are only used if all sites have failed.
 //  - A link failure removes its site in the same way.
 //  - More sites may fail in the same round, or while the others wait for one at its end. Those that fail in
-//  this
-//    wait have done their part of the round.
+//    this wait have done their part of the round.
 //
 // Sites that train at their own pace (own_pace.hpp), whatever the policy: a failed site stops only itself.
 //
@@ -48,7 +48,7 @@ namespace fomoe::costmodel {
 struct FaultySite {
   double failures_per_s = 0, link_failures_per_s = 0;
   double outage_s = 0;
-  double share = 0;  // share of the work that it does; only with FaultyRun::own_pace
+  double share = 0;  // share of the work that it does; not used by policy wait
 };
 
 /// Parameters of one simulated run, in seconds.
@@ -92,13 +92,8 @@ double young_interval_s(double checkpoint_s, double mtbf_s);
 ///   τ = √(2·C·M)·[1 + ⅓·√(C/2M) + ⅑·C/2M] − C for C < 2M, else M
 double daly_interval_s(double checkpoint_s, double mtbf_s);
 
-/// Mean of finish_s under policy wait without link failures, of sites that are alike (Daly 2006). λ is the
-/// failure rate of all sites, R the outage and the time to read the state, n the number of segments of work:
-///   e^{λR}/λ · [(n−1)·(e^{λ(τ+C)} − 1) + (e^{λτ'} − 1)],  τ' the work of the last segment
-double expected_finish_s(const FaultyRun& run);
-
-/// Recommended time-out for a site that does not answer: the longest wait in a healthy round, or the whole
-/// absence if waiting for it loses less:
+/// Recommended time-out for a site that does not answer: the longest wait for others in a healthy round and
+/// the time in which a lost site is noticed, or the whole absence if waiting for it loses less:
 ///   loss by dropping: healthy wait + ⌈absence/round⌉·round/M      loss by waiting: absence + round/2
 double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s);
 

@@ -100,7 +100,7 @@ std::optional<IntervalPart> assumed_computation(const costmodel::RunReport& repo
   if (steps.empty() ||
       std::all_of(steps.begin(), steps.end(), [](const SiteStep& step) { return step.measured; }))
     return std::nullopt;
-  IntervalPart part{"computation", 0, 0, "the step time is given, and taken as exact"};
+  IntervalPart part{"computation", 0, 0, "the step time is given, and taken as exact", 1};
   if (std::none_of(steps.begin(), steps.end(), [](const SiteStep& step) { return step.assumed; }))
     return part;
   const SiteStep& most = *longest(&SiteStep::most_s);
@@ -123,9 +123,23 @@ double together(const std::vector<IntervalPart>& parts, double IntervalPart::*si
   return std::sqrt(sum);
 }
 
-double cost_at(const costmodel::RunReport& report, const costmodel::Scenario& scenario, double seconds) {
+/// Seconds of the difference between a bound and its centre, `together()` of one side, in which sites
+/// compute.
+double computed_s(const std::vector<IntervalPart>& parts, double IntervalPart::*side) {
+  double computed = 0;
+  for (const IntervalPart& part : parts) computed += part.computed_share * part.*side * part.*side;
+  const double bound_s = together(parts, side);
+  return bound_s > 0 ? computed / bound_s : 0;
+}
+
+/// The cost of a run of `seconds` in which the sites compute for `more_s` more than in the report.
+double cost_at(const costmodel::RunReport& report, const costmodel::Scenario& scenario, double seconds,
+               double more_s) {
   costmodel::RunReport other = report;
   other.wall_clock_s = seconds;
+  for (costmodel::SiteReport& site : other.sites)
+    site.compute_s *=
+        std::max(0.0, 1 + more_s / std::max(1e-9, report.wall_clock_s * report.compute_utilization));
   costmodel::add_cost(other, scenario);
   return other.cost->cost_total;
 }
@@ -139,23 +153,28 @@ AnswerInterval interval_of(const costmodel::RunReport& report, const costmodel::
   if (auto part = assumed_computation(report, scenario)) interval.parts.push_back(*part);
   for (const costmodel::Uncertainty& input : inputs)
     interval.parts.push_back({input.input, std::max(0.0, report.wall_clock_s - input.wall_clock_low_s),
-                              std::max(0.0, input.wall_clock_high_s - report.wall_clock_s), input.how});
-  double centre_s = report.wall_clock_s;
+                              std::max(0.0, input.wall_clock_high_s - report.wall_clock_s), input.how,
+                              input.of_computation ? 1.0 : 0.0});
+  double centre_s = report.wall_clock_s, repeated_s = 0;
   if (report.goodput) {
     centre_s = report.goodput->finish_p50_s;
+    repeated_s = report.goodput->repeated_share * (centre_s - report.wall_clock_s);
     if (!std::isfinite(report.goodput->finish_p95_s)) {
       interval.withheld = "more than 5 % of the runs with failures never end";
       return interval;
     }
     interval.parts.push_back({"failures", centre_s - report.wall_clock_s,
                               report.goodput->finish_p95_s - centre_s,
-                              "from a run without failures to the p95 of drawn runs, around their median"});
+                              "from a run without failures to the p95 of drawn runs, around their median",
+                              report.goodput->repeated_share});
   }
   interval.low_s = std::max(0.0, centre_s - together(interval.parts, &IntervalPart::below_s));
   interval.high_s = centre_s + together(interval.parts, &IntervalPart::above_s);
   if (scenario.prices && report.cost) {
-    interval.cost_low = cost_at(report, scenario, interval.low_s);
-    interval.cost_high = cost_at(report, scenario, interval.high_s);
+    interval.cost_low = cost_at(report, scenario, interval.low_s,
+                                repeated_s - computed_s(interval.parts, &IntervalPart::below_s));
+    interval.cost_high = cost_at(report, scenario, interval.high_s,
+                                 repeated_s + computed_s(interval.parts, &IntervalPart::above_s));
   }
   return interval;
 }

@@ -15,7 +15,8 @@ namespace fomoe::commands {
 struct IntervalPart {
   std::string what;  // "synchronisation", "computation", "failures", "measured step time", …
   double below_s = 0, above_s = 0;
-  std::string how;  // origin of these numbers
+  std::string how;            // origin of these numbers
+  double computed_share = 0;  // of these seconds, in which sites compute and do not wait
 };
 
 /// An interval that about 95 % of such runs would end in. Each part has its own error:

@@ -278,7 +278,7 @@ class ClosedFormSweep {
 
   /// Step times, money and energy cannot make a combination impossible.
   static void check_and_resolve(Context& context, Resolving first) {
-    if (first <= Resolving::plan) {
+    if (first <= Resolving::links) {
       // The stages of an impossible combination were not resolved.
       if (!context.problem.empty()) first = Resolving::counts;
       context.problem.clear();
