@@ -96,7 +96,7 @@ std::string Unknown::assignment(double value) const {
 }
 
 double Unknown::rounded(double value, bool up) const {
-  if (whole()) return value;
+  if (whole() && value < planner::kManyWhole) return value;
   const double shown = value / factor;
   const double scale = std::pow(10.0, 3 - std::floor(std::log10(shown)));
   // The tolerance of 1e-9 keeps values that have four digits already.

@@ -246,7 +246,7 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
         !link_shows(all, link_bytes_per_s, start, with_window, alone)) {
       found.fit = alone;
       found.terms = {{"bandwidth_efficiency", false, 1, 0, 0,
-                      "windows describe every transfer, so that none shows what the link carries", false},
+                      "windows alone describe these transfers, so that what the link carries does not follow from them", false},
                      alone.terms[0]};
       let_buffers_allow(found.terms.back());
       refuse_bad_fit(found, advice);

@@ -151,7 +151,7 @@ Solution solve(const Unknown& unknown, const planner::Domain& domain, const Targ
     // Nor is the answer one that its neighbour contradicts.
     for (int i = 0; i <= kTries; ++i) {
       solution.beside_value =
-          unknown.whole() ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
+          unknown.whole() && found.value < planner::kManyWhole ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
       const bool inside =
           solution.beside_value >= unknown.domain.low && solution.beside_value <= unknown.domain.high;
       solution.beside = inside ? precise.at(solution.beside_value) : nullptr;
@@ -218,9 +218,10 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
                   "no value reaches the target: the closest value tried is {}, with {}. With this "
                   "value the scenario {}.",
                   unknown.text(unknown.rounded(*found.best, true)), metric, waiting_text(*solution.at));
-    if (const std::string more = costmodel::more_connections(scenario.platform, scenario.network);
+    const Scenario closest = reports.scenario_of(*found.best);
+    if (const std::string more = costmodel::more_connections(closest.platform, closest.network);
         !more.empty()) {
-      text += " In the scenario, " + more + '.';
+      text += " With this value, " + more + '.';
     } else if (solution.at->bottleneck.waits_for == "latency") {
       text += " The cause is latency";
       text += direct_is_faster(scenario)

@@ -223,7 +223,7 @@ class Search {
   }
 
   double narrow_whole(double bad, double reached) {
-    while (std::abs(reached - bad) > 1) {
+    while (std::abs(reached - bad) > 1 && !(std::min(bad, reached) >= kManyWhole && close(bad, reached))) {
       double middle = std::floor((bad + reached) / 2);
       // Take the first possible number from the middle towards `reached`, or else towards `bad`. If there
       // is none between the two, the bisection ends.

@@ -24,6 +24,10 @@ struct Domain {
 /// with this value.
 using Margin = std::function<std::optional<double>(double)>;
 
+/// Whole numbers from here on are searched to the resolution of other values: nobody asks for the last digit of
+/// a number of tokens.
+inline constexpr double kManyWhole = 1e6;
+
 struct Found {
   enum class Kind { smallest, largest, every, none } kind = Kind::none;
   /// For `smallest` and `largest`: the smallest or largest value that reaches the target. For `every`: the
@@ -43,7 +47,8 @@ struct Found {
 
 /// Searches the domain for the value that just reaches the target. `quick` shows which values to evaluate
 /// with `precise`, and `precise` decides whether a value reaches the target. The search ends when the
-/// remaining interval is narrower than the resolution, or when its ends are neighbouring whole numbers. If
+/// remaining interval is narrower than the resolution, or when its ends are neighbouring whole numbers below
+/// kManyWhole. If
 /// the target is missed at both ends of the domain and reached between them, the end that misses it by more
 /// in `quick` decides whether the answer is the largest or the smallest value of that interval; `other_end`
 /// is the other one. Before, the domain is sampled at factors of 2 and at every whole number up to 64. If the

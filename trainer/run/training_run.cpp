@@ -288,7 +288,8 @@ class Run {
     if (!plan_.placement) return losses;  // every site has the whole model
     const costmodel::Placement placement = plan_.placement(round + 1);
     if (!experts_without_owner(placement, absent_.by_node()).empty()) return losses;
-    if (const auto whole = gather_whole(*executor_, *transport_, placement, absent_.by_node())) {
+    if (const auto whole = gather_whole(*executor_, *transport_, placement, absent_.by_node(),
+                                        !agree_between_rounds(scenario_.strategy))) {
       const costmodel::NodeId home = executor_->hosted().front();
       const Model model = model_of(*whole, options_.device, options_.dtype);
       losses.of_whole = validated(model, plan_.nodes[static_cast<std::size_t>(home)], home, "all", round);

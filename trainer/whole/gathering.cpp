@@ -23,57 +23,74 @@ NodeId first_owner(const costmodel::Placement& placement, int layer, int expert,
   return -1;
 }
 
-/// By layer: the experts whose first owner is the node.
-ExpertChoice first_owned(const costmodel::Placement& placement, NodeId node, bool skip_token,
-                         const std::vector<bool>& absent) {
-  ExpertChoice out;
-  out.skip_token = skip_token;
+/// What a node sends to the first worker.
+struct Sending {
+  ExpertChoice experts;  // by layer
+  bool dense = false;    // also the parameters that every node has
+};
+
+/// Only the experts whose first owner is the node, or all that it has.
+Sending sent_by(const costmodel::Placement& placement, NodeId node, bool skip_token,
+                const std::vector<bool>& absent, bool all) {
+  Sending out{{}, all};
+  out.experts.skip_token = skip_token;
   for (int layer = 0; layer < placement.layers(); ++layer) {
-    out.local.emplace_back();
+    out.experts.local.emplace_back();
     for (const int expert : placement.local_experts(layer, node)) {
-      if (first_owner(placement, layer, expert, absent) == node) out.local.back().push_back(expert);
+      if (all || first_owner(placement, layer, expert, absent) == node)
+        out.experts.local.back().push_back(expert);
     }
   }
   return out;
 }
 
-/// The tensors with a row or column for each expert, cut to the experts of `choice`. A layer may have none.
-std::vector<ParameterSpec> expert_specs(const costmodel::ModelShape& shape, const ExpertChoice& choice) {
+/// The tensors that are sent; those with a row or column for each expert are cut to the chosen experts. A layer
+/// may have none.
+std::vector<ParameterSpec> specs_of(const costmodel::ModelShape& shape, const Sending& sent) {
   std::vector<ParameterSpec> out;
-  for (ParameterSpec& spec : parameter_specs(shape, {{}, choice.skip_token})) {
-    const std::int64_t dim = expert_dim(spec, choice.skip_token);
-    if (dim < 0) continue;
-    const std::size_t count = choice.local[static_cast<std::size_t>(spec.layer)].size();
-    if (count == 0) continue;
-    spec.sizes[static_cast<std::size_t>(dim)] = static_cast<std::int64_t>(count);
+  for (ParameterSpec& spec : parameter_specs(shape, {{}, sent.experts.skip_token})) {
+    const std::int64_t dim = expert_dim(spec, sent.experts.skip_token);
+    if (dim >= 0) {
+      const std::size_t count = sent.experts.local[static_cast<std::size_t>(spec.layer)].size();
+      if (count == 0) continue;
+      spec.sizes[static_cast<std::size_t>(dim)] = static_cast<std::int64_t>(count);
+    } else if (!sent.dense) {
+      continue;
+    }
     out.push_back(std::move(spec));
   }
   return out;
 }
 
-at::Tensor packed(const Model& model, const ExpertChoice& sent) {
+at::Tensor packed(const Model& model, const Sending& sent) {
   std::vector<at::Tensor> parts;
   const ExpertChoice& held = model.options().experts;
-  for (const ParameterSpec& spec : expert_specs(model.shape(), sent)) {
+  for (const ParameterSpec& spec : specs_of(model.shape(), sent)) {
+    const auto parameter =
+        std::find_if(model.parameters().begin(), model.parameters().end(),
+                     [&](const Parameter& one) { return one.spec.name() == spec.name(); });
+    const at::Tensor master = parameter->master.detach();
+    const std::int64_t dim = expert_dim(spec, sent.experts.skip_token);
+    if (dim < 0) {
+      parts.push_back(master.to(at::kCPU).flatten());
+      continue;
+    }
     const std::vector<int> local = local_experts(model.shape(), held, spec.layer);
     std::vector<std::int64_t> rows;
-    for (const int expert : sent.local[static_cast<std::size_t>(spec.layer)])
+    for (const int expert : sent.experts.local[static_cast<std::size_t>(spec.layer)])
       rows.push_back(std::lower_bound(local.begin(), local.end(), expert) - local.begin());
-    const at::Tensor master = model.parameters()[parameter_index(spec.layer, spec.role)].master.detach();
-    parts.push_back(master.to(at::kCPU)
-                        .index_select(expert_dim(spec, sent.skip_token), at::tensor(rows, at::kLong))
-                        .flatten());
+    parts.push_back(master.to(at::kCPU).index_select(dim, at::tensor(rows, at::kLong)).flatten());
   }
   return at::cat(parts).view(at::kByte);
 }
 
 std::vector<std::pair<std::string, at::Tensor>> unpacked(const at::Tensor& bytes, at::ScalarType dtype,
                                                          const costmodel::ModelShape& shape,
-                                                         const ExpertChoice& sent) {
+                                                         const Sending& sent) {
   std::vector<std::pair<std::string, at::Tensor>> out;
   const at::Tensor values = bytes.view(dtype);
   std::int64_t begin = 0;
-  for (const ParameterSpec& spec : expert_specs(shape, sent)) {
+  for (const ParameterSpec& spec : specs_of(shape, sent)) {
     out.emplace_back(spec.name(), values.narrow(0, begin, spec.elements()).view(spec.sizes));
     begin += spec.elements();
   }
@@ -95,7 +112,7 @@ std::vector<std::pair<int, int>> experts_without_owner(const costmodel::Placemen
 
 std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
                                        const costmodel::Placement& placement,
-                                       const std::vector<bool>& absent) {
+                                       const std::vector<bool>& absent, bool sites_differ) {
   const at::NoGradGuard no_grad;
   std::vector<NodeId> workers;
   for (NodeId node = 0; node < static_cast<NodeId>(transport.nodes().size()); ++node) {
@@ -112,9 +129,9 @@ std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
   std::vector<Message> messages;
   for (const NodeId node : workers) {
     if (node == home || (!transport.hosts(node) && !transport.hosts(home))) continue;
-    const ExpertChoice sent = first_owned(placement, node, skip_token, absent);
+    const Sending sent = sent_by(placement, node, skip_token, absent, sites_differ);
     std::int64_t elements = 0;
-    for (const ParameterSpec& spec : expert_specs(any.shape(), sent)) elements += spec.elements();
+    for (const ParameterSpec& spec : specs_of(any.shape(), sent)) elements += spec.elements();
     if (elements == 0) continue;
     Message message;
     message.from = node;
@@ -134,8 +151,8 @@ std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
     own.emplace_back(parameter.spec.name(), parameter.master.detach());
   assembly.add(model.options().experts, own);
   for (const Message& message : messages) {
-    const ExpertChoice sent = first_owned(placement, message.from, skip_token, absent);
-    assembly.add(sent, unpacked(message.received, dtype, any.shape(), sent));
+    const Sending sent = sent_by(placement, message.from, skip_token, absent, sites_differ);
+    assembly.add(sent.experts, unpacked(message.received, dtype, any.shape(), sent));
   }
   WholeModel whole = assembly.finish();
   whole.constants = any.options().constants;

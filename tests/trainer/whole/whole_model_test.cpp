@@ -81,6 +81,24 @@ TEST_CASE("the whole model has every expert as its owners have it; each site's p
   }
 }
 
+TEST_CASE("sites that differ between two rounds: the gathered model has the means, as an export has") {
+  costmodel::Scenario scenario = training_scenario("fomoe", 4, 2);
+  scenario.strategy.fragments = 2;
+  scenario.strategy.overlap_steps = 2;
+  Training training(scenario, real_options());
+  training.run(2);
+  const WholeModel whole = assembled(training);
+  CHECK(std::any_of(whole.averaged.begin(), whole.averaged.end(),
+                    [](const std::string& name) { return name == "embedding"; }));
+  const auto gathered =
+      gather_whole(training.executor, training.transport, training.plan.placement(2), {}, true);
+  REQUIRE(gathered.has_value());
+  for (const auto& [name, tensor] : gathered->tensors) {
+    CAPTURE(name);
+    CHECK(at::allclose(tensor, whole.tensors.at(name), 1e-6, 1e-7));
+  }
+}
+
 TEST_CASE("bytes that put the whole model together are not those of the plan") {
   Training training(random_experts(false), real_options());
   training.run(1);
