@@ -19,7 +19,9 @@ namespace {
 constexpr std::size_t kMaxSearchWork = 20'000'000;  // limit on separate searches, in sets · nodes
 
 bool orders_rings(const Scenario& scenario) {
-  return scenario.strategy.ring_order == RingOrder::best && scenario.strategy.collective == Collective::ring;
+  const Strategy& strategy = scenario.strategy;
+  return strategy.ring_order == RingOrder::best && strategy.collective == Collective::ring &&
+         has_axis(*strategy.method, "collective");
 }
 
 /// The transfers into which granularity and buckets cut the whole model. The last bucket counts as a part.
@@ -53,10 +55,14 @@ struct RingUse {
 
 RingUse ring_use(const Scenario& scenario) {
   const PlanSummary summary = summarise(*scenario.strategy.method, axes_of(scenario), fixed_of(scenario));
+  // A summary that adds up rings of all sites and of the owners of experts does not say that they are rings.
+  const auto is_ring = [](const Stage& stage) { return stage.between == Between::ring; };
+  const bool told = std::any_of(summary.stages.begin(), summary.stages.end(), is_ring);
   RingUse use;
   double steps_of_one = std::numeric_limits<double>::infinity();  // of the shortest ring
   for (const Stage& stage : summary.stages) {
-    if (stage.between != Between::ring || stage.part_of_previous || stage.latency_hops == 0) continue;
+    const bool counts = told ? is_ring(stage) : stage.between == Between::any && !stage.star;
+    if (!counts || stage.part_of_previous || stage.latency_hops == 0) continue;
     use.steps += stage.times_per_round * stage.latency_hops;
     use.bytes += stage.times_per_round * stage.bytes;
     steps_of_one = std::min(steps_of_one, stage.latency_hops);

@@ -58,7 +58,10 @@ Method sparse_loco() {
   method.usual_wire = top_k_format(ElementType::int2, 64.0 / 4096, 12);
   method.through_store = true;
   method.not_modelled = "peers that are chosen anew in each round";
-  method.assumptions = "codebooks of the 2-bit values are too small to count";
+  method.assumptions =
+      "codebooks of the 2-bit values are too small to count; fomoe-train adds all of what was kept back, "
+      "where "
+      "the authors let it decay (trainer.error_feedback_decay)";
   method.plan = plan;
   method.formula = formula;
   return method;

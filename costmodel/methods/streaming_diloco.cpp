@@ -52,7 +52,9 @@ Method streaming_diloco() {
   method.not_modelled = "the mixing factor α, which changes quality but no bytes";
   method.assumptions =
       "int4 with a scale per 256 values in place of 4-bit floats; the embedding is in the last fragment; "
-      "layer by layer, one transfer follows another in the order of the backward pass";
+      "layer by layer, one transfer follows another in the order of the backward pass; what is still in "
+      "flight "
+      "at the end of the run is sent, and nobody uses it";
   method.inside_step = sends_layers;
   method.check = check_fragments;
   method.plan = plan;

@@ -245,9 +245,11 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
     if (alone.refused.empty() && alone.terms[0].supported && best &&
         !link_shows(all, link_bytes_per_s, start, with_window, alone)) {
       found.fit = alone;
-      found.terms = {{"bandwidth_efficiency", false, 1, 0, 0,
-                      "windows alone describe these transfers, so that what the link carries does not follow from them", false},
-                     alone.terms[0]};
+      found.terms = {
+          {"bandwidth_efficiency", false, 1, 0, 0,
+           "windows alone describe these transfers, so that what the link carries does not follow from them",
+           false},
+          alone.terms[0]};
       let_buffers_allow(found.terms.back());
       refuse_bad_fit(found, advice);
       return found;

@@ -150,8 +150,9 @@ Solution solve(const Unknown& unknown, const planner::Domain& domain, const Targ
     }
     // Nor is the answer one that its neighbour contradicts.
     for (int i = 0; i <= kTries; ++i) {
-      solution.beside_value =
-          unknown.whole() && found.value < planner::kManyWhole ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
+      solution.beside_value = unknown.whole() && found.value < planner::kManyWhole
+                                  ? found.value + (smallest ? -1 : 1)
+                                  : found.value * (smallest ? 0.99 : 1.01);
       const bool inside =
           solution.beside_value >= unknown.domain.low && solution.beside_value <= unknown.domain.high;
       solution.beside = inside ? precise.at(solution.beside_value) : nullptr;

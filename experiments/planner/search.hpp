@@ -24,8 +24,8 @@ struct Domain {
 /// with this value.
 using Margin = std::function<std::optional<double>(double)>;
 
-/// Whole numbers from here on are searched to the resolution of other values: nobody asks for the last digit of
-/// a number of tokens.
+/// Whole numbers from here on are searched to the resolution of other values: nobody asks for the last digit
+/// of a number of tokens.
 inline constexpr double kManyWhole = 1e6;
 
 struct Found {

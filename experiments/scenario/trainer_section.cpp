@@ -77,6 +77,8 @@ std::vector<std::pair<std::string, std::string>> weight_settings(const TrainerSe
   if (s.rope_theta != usual.rope_theta) out.emplace_back("trainer.rope_theta", number(s.rope_theta));
   if (s.router_temperature != usual.router_temperature)
     out.emplace_back("trainer.router_temperature", number(s.router_temperature));
+  if (s.error_feedback_decay != usual.error_feedback_decay)
+    out.emplace_back("trainer.error_feedback_decay", number(s.error_feedback_decay));
   if (s.inner_moments != usual.inner_moments) out.emplace_back("trainer.inner_moments", s.inner_moments);
   return out;
 }

@@ -97,6 +97,8 @@ def test_the_settings_of_the_outer_optimiser_have_the_defaults_of_the_scenario()
     assert "0.7 for nesterov, 0.1 for adam and yogi" in keys["outer_learning_rate"]["description"]
     given = _scenario.ask(one_site(trainer={"outer_learning_rate": "40%", "outer_momentum": 0.5, "kept_share": "25%"})).outer
     assert (given.learning_rate, given.momentum, given.kept_share) == (0.4, 0.5, 0.25)
+    assert given.residual_decay == 1
+    assert _scenario.ask(one_site(trainer={"error_feedback_decay": 0.95})).outer.residual_decay == 0.95
 
 
 # ---- groups of parameters ----

@@ -86,6 +86,7 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
   if (needs.outer_steps[n]) worker.outer = options_.outer;
   worker.keeps_anchor = needs.outer_steps[n] || needs.pseudo_gradients[n];
   worker.keeps_residual = needs.residuals && needs.pseudo_gradients[n];
+  worker.residual_decay = options_.residual_decay;
   Worker& made = *(workers_[node] = std::make_unique<Worker>(scenario_.model, plan_.groups, worker));
   steps_.try_emplace(node, made.model(), made.inner(),
                      RecordedStep::Options{options_.balance_weight, options_.clip_norm, options_.launches,
@@ -237,8 +238,10 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
 
 void Executor::diverged(NodeId node, const std::string& what) const {
   throw Diverged(kDivergedAt + node_name(plan_, scenario_.platform, node) + ": " + what +
-                 " is not finite; a lower trainer.learning_rate or trainer.clip_norm may help, and "
-                 "trainer.on_divergence=skip_step leaves out steps with such gradients");
+                 " is not finite; a lower trainer.learning_rate or trainer.clip_norm may help" +
+                 (options_.skip_nonfinite
+                      ? ""
+                      : ", and trainer.on_divergence=skip_step leaves out steps with such gradients"));
 }
 
 void Executor::check_losses() {

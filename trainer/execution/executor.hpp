@@ -68,6 +68,7 @@ struct TrainingOptions {
   // α of Worker::outer_step: a site has trained on while its differences travelled, and keeps this share of
   // that training
   double kept_share = 0.5;
+  double residual_decay = 1;  // see WorkerOptions
   // sequences per forward and backward pass; 0: the whole local batch. Sites that differ have their own
   // numbers (Executor::micro_batch_of).
   std::int64_t micro_batch_sequences = 0;

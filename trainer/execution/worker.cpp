@@ -108,7 +108,7 @@ at::Tensor Worker::read(const Payload& payload) {
   for (const ParameterSlice& slice : slices_of(payload)) {
     at::Tensor values = part(payload.content, slice);
     if (!residual_.empty() && payload.content == Content::pseudo_gradient)
-      values = values + slice.of(residual_[slice.parameter]);
+      values = at::add(values, slice.of(residual_[slice.parameter]), options_.residual_decay);
     parts.push_back(values.reshape({-1}).to(model_.parameters()[slice.parameter].master.scalar_type()));
   }
   return at::cat(parts);

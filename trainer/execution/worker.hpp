@@ -39,6 +39,8 @@ struct WorkerOptions {
   std::optional<OuterOptions> outer;  // set if the node takes outer steps
   bool keeps_anchor = false;          // set if the node sends pseudo-gradients or takes outer steps
   bool keeps_residual = false;        // set if the wire format of what it sends is lossy
+  /// Factor on the residual when the next payload adds it (β of SparseLoCo, Sarfi et al. 2025).
+  double residual_decay = 1;
   /// The worker has no model: it reads zeros, as many as a payload has elements, and forgets what it gets.
   /// For paced runs of models that the trainer does not have, or that no machine could hold.
   bool stand_in = false;

@@ -50,8 +50,8 @@ std::string id_of(const std::string& path, const scenario::ReadOptions& how) {
     hash.add(name);
     hash.add(content);
   }
-  // The source is without the data, so that a run has the same id wherever its scenario's data lie. Data that the
-  // grid or the command line chooses make another run.
+  // The source is without the data, so that a run has the same id wherever its scenario's data lie. Data that
+  // the grid or the command line chooses make another run.
   std::map<std::string, std::string> chosen;
   for (const std::string& assignment : how.overrides) {
     const std::string key = assignment.substr(0, assignment.find('='));

@@ -95,10 +95,16 @@ CommonState common_state(const std::vector<std::string>& texts, bool drops) {
   return state;
 }
 
-std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole) {
+std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole, std::int64_t tokens) {
   std::int64_t round = 1;
   while (round < plan.rounds && steps_after(plan, round) < whole.steps) ++round;
   if (round < plan.rounds && steps_after(plan, round) == whole.steps) return round;
+  const std::int64_t all_steps = steps_after(plan, plan.rounds);
+  if (whole.steps >= all_steps)
+    throw UsageError("--start-from: got a state after " + std::to_string(whole.steps) +
+                     " steps, in a run of " + std::to_string(all_steps) +
+                     "; expected a longer run, which goes on from there; for example --set workload.tokens=" +
+                     std::to_string(2 * whole.steps * (tokens / all_steps)));
   const std::int64_t local_steps = whole.steps / std::max<std::int64_t>(1, whole.rounds);
   throw UsageError("--start-from: got a state after " + std::to_string(whole.steps) +
                    " steps; expected one with which a round of this run begins, such as the state after " +

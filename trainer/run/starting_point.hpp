@@ -39,9 +39,9 @@ struct CommonState {
 /// waste what was trained.
 CommonState common_state(const std::vector<std::string>& texts, bool drops = false);
 
-/// The round with which a run goes on from the whole model's state. Throws UsageError if none of its rounds
-/// begins after as many steps.
-std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole);
+/// The round with which a run of `tokens` tokens goes on from the whole model's state. Throws UsageError if
+/// none of its rounds begins after as many steps.
+std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole, std::int64_t tokens);
 
 /// Says after how many steps a run starts from the state in `path`, and whether the outer optimiser of the
 /// executor's sites, or of its server, is another one than that of the state.

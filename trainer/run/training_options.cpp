@@ -66,6 +66,16 @@ TrainingOptions training_options(const RunRequest& request) {
   options.rate.schedule = schedule_named(settings.schedule);
   options.rate.decay_steps = settings.decay_steps;
   options.rate.final_share = settings.final_rate_share;
+  const std::int64_t steps = costmodel::optimizer_steps(request.scenario);
+  if (options.rate.schedule == Schedule::wsd && settings.warmup_steps + settings.decay_steps > steps &&
+      !request.paced)
+    throw UsageError(
+        "trainer.warmup_steps: got " + std::to_string(settings.warmup_steps) +
+        " steps of warm-up before the " + std::to_string(settings.decay_steps) +
+        " of the decay (trainer.decay_steps), in a run of " + std::to_string(steps) +
+        " steps; expected no more than the run has; for example --set trainer.warmup_steps=" +
+        std::to_string(std::max<std::int64_t>(0, steps - settings.decay_steps) / 2) +
+        " --set trainer.decay_steps=" + std::to_string(std::min(settings.decay_steps, steps / 2)));
   options.clip_norm = settings.clip_norm;
   options.balance_weight = settings.balance_weight;
   if (request.launch && request.scenario.network.streams > kMostStreams) {
@@ -79,6 +89,7 @@ TrainingOptions training_options(const RunRequest& request) {
   refuse_router_settings(request);
   refuse_attendance(request.scenario);
   options.kept_share = settings.kept_share;
+  options.residual_decay = settings.error_feedback_decay;
   options.micro_batch_sequences = settings.micro_batch_sequences;
   options.paced = request.paced;
   options.norms = !request.log.empty();

@@ -234,7 +234,7 @@ class Run {
   }
 
   void start_from(const WholeModel& whole) {
-    first_round_ = round_after(plan_, whole);
+    first_round_ = round_after(plan_, whole, scenario_.workload.tokens);
     executor_->resume_at(first_round_, whole.steps);
     take_parts(whole);
     executor_->moment_ages().set(whole.experts);

@@ -44,8 +44,8 @@ Sending sent_by(const costmodel::Placement& placement, NodeId node, bool skip_to
   return out;
 }
 
-/// The tensors that are sent; those with a row or column for each expert are cut to the chosen experts. A layer
-/// may have none.
+/// The tensors that are sent; those with a row or column for each expert are cut to the chosen experts. A
+/// layer may have none.
 std::vector<ParameterSpec> specs_of(const costmodel::ModelShape& shape, const Sending& sent) {
   std::vector<ParameterSpec> out;
   for (ParameterSpec& spec : parameter_specs(shape, {{}, sent.experts.skip_token})) {
@@ -66,9 +66,8 @@ at::Tensor packed(const Model& model, const Sending& sent) {
   std::vector<at::Tensor> parts;
   const ExpertChoice& held = model.options().experts;
   for (const ParameterSpec& spec : specs_of(model.shape(), sent)) {
-    const auto parameter =
-        std::find_if(model.parameters().begin(), model.parameters().end(),
-                     [&](const Parameter& one) { return one.spec.name() == spec.name(); });
+    const auto parameter = std::find_if(model.parameters().begin(), model.parameters().end(),
+                                        [&](const Parameter& one) { return one.spec.name() == spec.name(); });
     const at::Tensor master = parameter->master.detach();
     const std::int64_t dim = expert_dim(spec, sent.experts.skip_token);
     if (dim < 0) {
@@ -111,8 +110,8 @@ std::vector<std::pair<int, int>> experts_without_owner(const costmodel::Placemen
 }
 
 std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
-                                       const costmodel::Placement& placement,
-                                       const std::vector<bool>& absent, bool sites_differ) {
+                                       const costmodel::Placement& placement, const std::vector<bool>& absent,
+                                       bool sites_differ) {
   const at::NoGradGuard no_grad;
   std::vector<NodeId> workers;
   for (NodeId node = 0; node < static_cast<NodeId>(transport.nodes().size()); ++node) {

@@ -13,9 +13,9 @@ namespace fomoe::trainer {
 /// The parameters of the whole model, at the process that hosts the first worker; nothing at the others.
 /// Every process must call it, between two rounds. `placement` says who holds which experts at this moment.
 /// The first owner of each expert sends it to the first worker; if sites differ, because they train on while
-/// others' values travel, all send all that they have, and the model has the means. Transport::traffic() does not
-/// count these bytes, which belong to no plan. `absent`, by node, are nodes of lost sites. The first worker must be
-/// present, and every expert must have an owner that is. Throws SiteLost.
+/// others' values travel, all send all that they have, and the model has the means. Transport::traffic() does
+/// not count these bytes, which belong to no plan. `absent`, by node, are nodes of lost sites. The first
+/// worker must be present, and every expert must have an owner that is. Throws SiteLost.
 std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
                                        const costmodel::Placement& placement,
                                        const std::vector<bool>& absent = {}, bool sites_differ = false);

@@ -76,6 +76,11 @@ constexpr Key kTrainerKeys[] = {
     {"kept_share", Values(Kind::share, 0.9999), "0.5", "",
      "share of its own progress that a site keeps when a fragment arrives during training", "0.5",
      trainer<&TrainerSettings::kept_share>},
+    {"error_feedback_decay", Values(Kind::share, 1, 0), "1.0", "",
+     "factor on what lossy pseudo-gradients have kept back, before it is added to the next ones: β of "
+     "SparseLoCo, "
+     "whose authors let it decay",
+     "0.95", trainer<&TrainerSettings::error_feedback_decay>},
     {"data", Kind::text, "", "synthetic data from a Markov chain",
      "file of token ids, .bin (uint16, or uint32 if the vocabulary exceeds 65,536) or .npy, or folder of "
      "such files, of which each sub-folder is a domain; relative to this file",

@@ -25,6 +25,7 @@ struct TrainerSettings {
   double outer_learning_rate = 0;
   double outer_momentum = 0;
   double kept_share = 0;
+  double error_feedback_decay = 1;
   std::string data;             // path of the token data; empty: synthetic data
   std::string data_split;       // shared, iid, domain
   std::string validation_data;  // path; empty: the end of the data

@@ -104,8 +104,23 @@ TEST_CASE("the order is that for what the method sends: dept leaves out the embe
     CHECK(near_first(near_or_fast(method, 1000)) == (std::string(method) == "dept"));
 }
 
+TEST_CASE("partial replicas: the rings of the owners of experts have an order as well") {
+  Scenario scenario = near_or_fast("fomoe");
+  scenario.strategy.expert_overlap = 3;
+  scenario.platform.set_latency(0, 1, 3);
+  const costmodel::Plan plan = costmodel::make_plan(scenario);
+  for (const costmodel::Op& op : plan.round(0).ops) {
+    const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+    if (transfer == nullptr || transfer->pattern != costmodel::Pattern::all_reduce) continue;
+    for (const costmodel::Exchange& exchange : transfer->exchanges) {
+      for (std::size_t i = 0; i < exchange.nodes.size(); ++i)
+        CHECK_FALSE((exchange.nodes[i] == 0 && exchange.nodes[(i + 1) % exchange.nodes.size()] == 1));
+    }
+  }
+}
+
 TEST_CASE("all rings of a plan are in the order that the closed form charges") {
-  for (const char* method : {"ddp", "diloco", "demo", "sparse_loco", "fsdp"}) {
+  for (const char* method : {"ddp", "diloco", "demo", "sparse_loco", "fsdp", "local_adamw"}) {
     CAPTURE(method);
     Scenario scenario = near_or_fast(method);
     scenario.strategy.granularity = costmodel::Granularity::tensor;

@@ -72,13 +72,15 @@ TEST_CASE("settings of the trainer have the defaults of their rows, or those tha
 TEST_CASE("settings of the trainer: numbers, times, flags, choices and paths") {
   const TrainerSettings settings =
       read({"trainer.learning_rate=0.02", "trainer.warmup_steps=160", "trainer.schedule=wsd",
-            "trainer.decay_steps=2000", "trainer.weight_decay=0.1", "trainer.restart_warmup_steps=32",
-            "trainer.deterministic=true", "trainer.dtype=bf16", "trainer.timeout=30s",
-            "trainer.on_lost_site=drop", "trainer.drop_after=10s", "trainer.data=corpus.bin"});
+            "trainer.decay_steps=2000", "trainer.error_feedback_decay=0.95", "trainer.weight_decay=0.1",
+            "trainer.restart_warmup_steps=32", "trainer.deterministic=true", "trainer.dtype=bf16",
+            "trainer.timeout=30s", "trainer.on_lost_site=drop", "trainer.drop_after=10s",
+            "trainer.data=corpus.bin"});
   CHECK(settings.learning_rate == 0.02);
   CHECK(settings.warmup_steps == 160);
   CHECK(settings.schedule == "wsd");
   CHECK(settings.decay_steps == 2000);
+  CHECK(settings.error_feedback_decay == 0.95);
   CHECK(settings.weight_decay == 0.1);
   CHECK(settings.restart_warmup_steps == 32);
   CHECK(settings.deterministic);

@@ -83,6 +83,9 @@ TEST_CASE("the id of a run depends on what is trained, not on titles or on how t
   CHECK(grid_of("[[runs]]\n[[runs]]\nset = [\"strategy.expert_overlap=2\"]\n").runs.size() == 1);
   CHECK(grid_of("[[runs]]\n").runs[0].id == grid_of("[[runs]]\n", {"name=another"}).runs[0].id);
   CHECK(grid_of("[[runs]]\n").runs[0].id != grid_of("[[runs]]\n", {"trainer.learning_rate=0.02"}).runs[0].id);
+  CHECK(grid_of("[[runs]]\nvary = [\"trainer.data=a.bin,b.bin\"]\n").runs.size() == 2);
+  CHECK(grid_of("[[runs]]\n").runs[0].id !=
+        grid_of("[[runs]]\n", {"trainer.validation_data=a.bin"}).runs[0].id);
 }
 
 TEST_CASE("wrong grid files are refused with the line, before anything is trained") {

@@ -66,6 +66,9 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
       said({"trainer.data=nothing.bin"}, {"--in-turn", "--output", folder / "r.json"}).find("nothing.bin") !=
       std::string::npos);
   CHECK(!fs::exists(folder / "r.json"));
+  CHECK(said({"trainer.schedule=wsd", "trainer.decay_steps=1000000", "trainer.warmup_steps=2"}, {"--in-turn"})
+            .find("trainer.warmup_steps: got 2 steps of warm-up before the 1000000 of the decay") !=
+        std::string::npos);
   std::ofstream(folder / "odd.bin") << "abc";
   CHECK(said({"trainer.data=" + (folder / "odd.bin")}, {"--in-turn"}).find("ids of 2 bytes each") !=
         std::string::npos);

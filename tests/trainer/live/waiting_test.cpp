@@ -123,6 +123,9 @@ TEST_CASE("a run goes on at fewer or more sites; the whole model is exported, ev
                               {"--in-turn", "--start-from", folder / "four"}));
   CHECK(odd.status == 2);
   CHECK(odd.said.find("--start-from: got a state after 64 steps") != std::string::npos);
+  const Ended over = run(train({"workload.tokens=196608"}, {"--in-turn", "--start-from", folder / "four"}));
+  CHECK(over.status == 2);
+  CHECK(over.said.find("expected a longer run, which goes on from there") != std::string::npos);
   const Ended other = run(
       train({"workload.tokens=393216", "model.d_expert=16"}, {"--in-turn", "--start-from", folder / "four"}));
   CHECK(other.status == 2);

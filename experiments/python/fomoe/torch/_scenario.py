@@ -68,6 +68,7 @@ class Outer:
     beta1: float = 0.9
     beta2: float = 0.99
     adaptivity: float = 1e-3
+    residual_decay: float = 1.0  # of the error feedback
 
 
 @dataclasses.dataclass
@@ -97,7 +98,8 @@ def _outer(tables: Mapping[str, Any], resolved: Mapping[str, Any]) -> Outer:
     rate = given.get("outer_learning_rate", 0.1 if kind in ("adam", "yogi") else 0.7)
     momentum = given.get("outer_momentum", 0.0 if resolved["scenario"]["strategy"]["method"] == "sparse_loco" else 0.9)
     return Outer(kind, _fraction(rate, "outer_learning_rate"), _fraction(momentum, "outer_momentum"),
-                 _fraction(given.get("kept_share", 0.5), "kept_share"))
+                 _fraction(given.get("kept_share", 0.5), "kept_share"),
+                 residual_decay=_fraction(given.get("error_feedback_decay", 1.0), "error_feedback_decay"))
 
 
 def _all_described(plan: Mapping[str, Any]) -> bool:

@@ -102,7 +102,7 @@ class Worker:
             return part.of((self.state1 if content == "outer_moment1" else self.state2)[part.index])
         if content == "pseudo_gradient":
             difference = part.of(self.anchor[part.index]) - part.of(parameter.detach())
-            return difference + part.of(self.residual[part.index]) if self.residual else difference
+            return difference + self.outer.residual_decay * part.of(self.residual[part.index]) if self.residual else difference
         raise InputError(f"plan: content: got {content}; expected parameter, gradient, pseudo_gradient or a moment; for example strategy.method = \"diloco\"")
 
     @torch.no_grad()
