@@ -81,7 +81,7 @@ std::vector<NodeId> all_sites(const Scenario& scenario) {
 std::string names_of(const Scenario& scenario, const std::vector<NodeId>& ring) {
   std::string names;
   for (std::size_t i = 0; i < ring.size() && i < 16; ++i)
-    names += (i == 0 ? "" : " → ") + scenario.platform.sites[static_cast<std::size_t>(ring[i])].name;
+    names += (i == 0 ? "" : kRingArrow) + scenario.platform.sites[static_cast<std::size_t>(ring[i])].name;
   return ring.size() > 16 ? names + " → …" : names;
 }
 
@@ -107,12 +107,24 @@ HopTimes hop_times(const Scenario& scenario) {
 
 RingOrders::RingOrders(const Scenario& scenario) {
   if (!orders_rings(scenario)) return;
+  if (const std::vector<int>& ring = scenario.strategy.ring_of_run; !ring.empty()) {
+    active_ = true;
+    times_.nodes = scenario.sites();
+    work_ = kMaxSearchWork;  // nothing is searched
+    set_ranks(ring);
+    return;
+  }
   times_ = hop_times(scenario);
   std::map<std::string, int> regions;
   for (const platforms::Site& site : scenario.platform.sites)
     region_.push_back(regions.try_emplace(site.region, static_cast<int>(regions.size())).first->second);
   if (scenario.platform.shared_links.empty() || regions.size() < 2) region_.clear();
   active_ = !times_.all_equal() || !region_.empty();
+}
+
+void RingOrders::set_ranks(const std::vector<NodeId>& ring) {
+  rank_.resize(ring.size());
+  for (std::size_t i = 0; i < ring.size(); ++i) rank_[static_cast<std::size_t>(ring[i])] = i;
 }
 
 std::vector<NodeId> RingOrders::by_region(std::vector<NodeId> ring) const {
@@ -141,9 +153,7 @@ void RingOrders::apply(std::vector<NodeId>& ring) {
     if (rank_.empty()) {
       std::vector<NodeId> all(static_cast<std::size_t>(times_.nodes));
       std::iota(all.begin(), all.end(), 0);
-      rank_.resize(all.size());
-      const std::vector<NodeId> best = by_region(best_ring(times_, all));
-      for (std::size_t i = 0; i < best.size(); ++i) rank_[static_cast<std::size_t>(best[i])] = i;
+      set_ranks(by_region(best_ring(times_, all)));
     }
     std::sort(ring.begin(), ring.end(), [&](NodeId a, NodeId b) {
       return rank_[static_cast<std::size_t>(a)] < rank_[static_cast<std::size_t>(b)];
@@ -155,17 +165,17 @@ std::string ring_order_note(const Scenario& scenario) {
   const std::vector<NodeId> given = all_sites(scenario);
   std::vector<NodeId> ring = given;
   RingOrders(scenario).apply(ring);
-  if (ring == given) return "";
+  if (ring == given || !scenario.strategy.ring_of_run.empty()) return "";
   const HopTimes times = hop_times(scenario);
   std::ostringstream note;
   note.precision(4);
   if (slowest_hop_s(times, ring) >= slowest_hop_s(times, given)) {
-    note << "ring order " << names_of(scenario, ring)
+    note << kRingOrderNote << names_of(scenario, ring)
          << ": the sites of each region together, so that fewer hops cross the links that regions share "
             "(strategy.ring_order)";
     return note.str();
   }
-  note << "ring order " << names_of(scenario, ring) << ": the slowest hop (latencies + bytes ÷ rate) takes "
+  note << kRingOrderNote << names_of(scenario, ring) << ": the slowest hop (latencies + bytes ÷ rate) takes "
        << slowest_hop_s(times, ring) << " s of a round instead of " << slowest_hop_s(times, given)
        << " s in the given order (strategy.ring_order)";
   return note.str();

@@ -1,6 +1,7 @@
 // The order in which the rings of a plan visit the sites, for strategy.ring_order = "best".
 #pragma once
 #include <map>
+#include <string>
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
@@ -15,6 +16,9 @@ namespace fomoe::costmodel {
 /// same bytes. All hops take no time if the method has no rings.
 HopTimes hop_times(const Scenario& scenario);
 
+/// How ring_order_note() begins, and what is between the names of two sites.
+inline constexpr const char *kRingOrderNote = "ring order ", *kRingArrow = " → ";
+
 /// Orders the rings of one scenario, and searches only once for each set of nodes. Keeps the given order if
 /// the scenario says so or if its collective is not a ring.
 class RingOrders {
@@ -27,6 +31,7 @@ class RingOrders {
   /// The ring with the sites of each region together, if no hop is then slower: fewer hops cross the links
   /// that the regions share.
   [[nodiscard]] std::vector<NodeId> by_region(std::vector<NodeId> ring) const;
+  void set_ranks(const std::vector<NodeId>& ring);
 
   bool active_ = false;
   HopTimes times_;
@@ -40,7 +45,7 @@ class RingOrders {
 Plan with_ring_orders(const Scenario& scenario, Plan plan);
 
 /// The note "ring order a → b → … : slowest hop x s instead of y s in the given order"; empty if the given
-/// order remains.
+/// order remains. The report of a run keeps it, and is validated with the order of the run.
 std::string ring_order_note(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -129,6 +129,8 @@ struct Strategy {
   RoutingCounts routing_counts;  // used if placement is affinity
   Collective collective = Collective::ring;
   RingOrder ring_order = RingOrder::best;
+  std::vector<int>
+      ring_of_run;  // the order of the sites in the rings of a measured run; empty: by ring_order
   std::int64_t bucket_bytes = 0;  // most bytes of one call of a collective; 0: unlimited
   Granularity granularity = Granularity::flat;
   WireFormat wire = plain_format(ElementType::bf16);  // of gradients, pseudo-gradients and activations

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/compose/ring_orders.hpp"
 #include "costmodel/plan/absences.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/cli/options.hpp"
@@ -35,6 +37,30 @@ std::vector<std::string> seen_settings(const scenario::SeenConnections& seen) {
   if (seen.receive_buffer_bytes > 0)
     settings.push_back(fmt::format("network_model.receive_buffer={}B", seen.receive_buffer_bytes));
   return settings;
+}
+
+/// The order of the sites in the rings of the run, from the note of its report: another version may choose
+/// another one. Without the note it is the given order, and empty if the note leaves out sites.
+std::vector<int> ring_of(const std::vector<std::string>& notes, const platforms::Platform& platform) {
+  std::vector<int> ring(platform.sites.size());
+  std::iota(ring.begin(), ring.end(), 0);
+  const std::string begin = costmodel::kRingOrderNote, arrow = costmodel::kRingArrow;
+  const auto note = std::find_if(notes.begin(), notes.end(),
+                                 [&](const std::string& one) { return one.starts_with(begin); });
+  if (note == notes.end()) return ring;
+  std::vector<int> told;
+  std::string rest = note->substr(begin.size());
+  while (!rest.empty()) {
+    const auto site = std::find_if(platform.sites.begin(), platform.sites.end(), [&](const auto& one) {
+      return rest.starts_with(one.name + arrow) || rest.starts_with(one.name + ": ");
+    });
+    if (site == platform.sites.end()) return {};
+    told.push_back(static_cast<int>(site - platform.sites.begin()));
+    rest.erase(0, site->name.size());
+    if (!rest.starts_with(arrow)) break;
+    rest.erase(0, arrow.size());
+  }
+  return std::is_permutation(told.begin(), told.end(), ring.begin(), ring.end()) ? told : std::vector<int>();
 }
 
 /// The plan of the run as if a round followed: experts then move after the last one of its own. Without
@@ -84,6 +110,11 @@ std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
       settings.insert(settings.begin(), seen.begin(), seen.end());
       scenario = scenario::read_scenario(measured.record.source, path, settings);
     }
+    // If this version chooses the same order, it also knows the rings of some of the sites.
+    const std::vector<int> ring = ring_of(measured.report.notes, scenario.platform);
+    std::vector<int> chosen = ring_of({}, scenario.platform);
+    costmodel::RingOrders(scenario).apply(chosen);
+    if (chosen != ring) scenario.strategy.ring_of_run = ring;
     runs.push_back({std::move(measured), std::move(scenario)});
   }
   return runs;

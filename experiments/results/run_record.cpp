@@ -196,6 +196,8 @@ costmodel::RunReport read_figures(const std::string& path, const Json& json) {
   read_numbers(path, json["round"], "round.", report.round, costmodel::kRoundFields);
   if (json["round"].contains("upkeep_delay_s"))
     report.round.upkeep_delay_s = number(path, json["round"], "round.", "upkeep_delay_s");
+  for (const Json& note : json.value("notes", Json::array()))
+    if (note.is_string()) report.notes.push_back(note);
   if (!json.contains("round_durations_s")) return report;
   const Json& durations = json["round_durations_s"];
   if (!durations.is_array() || !std::all_of(durations.begin(), durations.end(), [](const Json& seconds) {

@@ -92,7 +92,7 @@ std::string run_report_json(const costmodel::RunReport& report, const costmodel:
 struct MeasuredRun {
   std::string path;
   RunRecord record;
-  costmodel::RunReport report;  // only times, utilisation, bytes and the mean round
+  costmodel::RunReport report;  // only times, utilisation, bytes, the mean round and notes
 };
 
 /// Measured runs that are accepted beside whole runs whose sites work in parallel. A run that was started
