@@ -141,14 +141,11 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
 
 Platform with_machines(Platform platform, const std::vector<int>& machines) {
   const auto at = [&](int site) { return machines[static_cast<std::size_t>(site)]; };
-  const auto port_factor = [&](int site) {
-    return platform.sites[static_cast<std::size_t>(site)].machine_rates ? at(site) : 1;
-  };
   const auto path_factor = [&](int pairs) { return platform.machine_paths ? pairs : 1; };
   for (int site = 0; site < platform.size(); ++site) {
     Site& own = platform.sites[static_cast<std::size_t>(site)];
-    own.uplink_bytes_per_s *= port_factor(site);
-    own.downlink_bytes_per_s *= port_factor(site);
+    if (own.machine_uplink) own.uplink_bytes_per_s *= at(site);
+    if (own.machine_downlink) own.downlink_bytes_per_s *= at(site);
     own.machines = at(site);
   }
   const auto join = [&](Path& path, int pairs) {
@@ -165,9 +162,12 @@ Platform with_machines(Platform platform, const std::vector<int>& machines) {
   }
   for (LinkChange& change : platform.changes) {
     if (!change.bandwidth_bytes_per_s || change.link == LinkChange::Link::shared) continue;
+    const Site& site = platform.sites[static_cast<std::size_t>(change.from)];
+    const bool of_machine =
+        change.link == LinkChange::Link::uplink ? site.machine_uplink : site.machine_downlink;
     *change.bandwidth_bytes_per_s *= change.link == LinkChange::Link::path
                                          ? path_factor(std::min(at(change.from), at(change.to)))
-                                         : port_factor(change.from);
+                                         : (of_machine ? at(change.from) : 1);
   }
   return platform;
 }

@@ -23,9 +23,9 @@ struct Site {
   std::string region = {};                 // region for backbones in a platform file
   double compute_factor = 1;               // duration of a step at this site ÷ the scenario's step time
   double queue_s = 0;                      // longest time that data may wait in the queue of its uplink
-  bool machine_rates = false;  // uplink and downlink are those of one machine; otherwise those of the line
-  int machines = 1;            // machines that carry the site's traffic; their rates are added already
-  bool own_machines = false;   // their number was given for this site alone
+  bool machine_uplink = false, machine_downlink = false;  // rates of one machine; otherwise of the line
+  int machines = 1;           // machines that carry the site's traffic; their rates are added already
+  bool own_machines = false;  // their number was given for this site alone
 };
 
 /// A link on the routes of several pairs of sites, in one direction: a backbone, an office's line, transit.
@@ -133,9 +133,9 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
                    double same_site_latency_s);
 
 /// The platform whose sites have that many machines each. Uplinks and downlinks with the rates of one machine
-/// (Site::machine_rates) are multiplied by the number, paths with such rates by the smaller number of both
-/// ends, and so are their changes. Lines and links that several paths share keep their rates. The machines of
-/// both ends have connections of their own (Path::machines).
+/// (Site::machine_uplink, Site::machine_downlink) are multiplied by the number, paths with such rates by the
+/// smaller number of both ends, and so are their changes. Lines and links that several paths share keep their
+/// rates. The machines of both ends have connections of their own (Path::machines).
 Platform with_machines(Platform platform, const std::vector<int>& machines);
 
 /// The network of the platform for executors: the store, if there is one, becomes one more site after all

@@ -58,6 +58,11 @@ std::string stage_setting(const SiteGpus& gpus) {
   return follows ? "" : " compute.zero_stage=" + std::to_string(stage);
 }
 
+/// The setting beside compute.sharded that makes room for it where the scenario states the replicas.
+std::string without_replicas(const SiteGpus& gpus) {
+  return gpus.data_parallel_given ? " compute.data_parallel=1" : "";
+}
+
 /// What a scenario means with so many GPUs that share the state.
 void shard(SiteGpus& gpus, int sharded) {
   gpus.zero_stage = zero_stage_of(gpus);
@@ -69,8 +74,9 @@ std::vector<Step> within_the_site(const SiteGpus& gpus) {
   std::vector<Step> steps;
   const int stage = zero_stage_of(gpus), sharded = gpus.sharded * gpus.data_parallel();
   if (sharded > 1 && (sharded > gpus.sharded || gpus.zero_stage < stage)) {
-    steps.push_back({"compute.sharded=" + std::to_string(sharded) + stage_setting(gpus),
-                     [sharded](SiteGpus& g) { shard(g, sharded); }});
+    steps.push_back(
+        {"compute.sharded=" + std::to_string(sharded) + without_replicas(gpus) + stage_setting(gpus),
+         [sharded](SiteGpus& g) { shard(g, sharded); }});
   }
   if (gpus.outer_state_on == OuterStateOn::device)
     steps.push_back(
@@ -197,7 +203,7 @@ MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
     }
     remedy.gpu_bytes = inside_bytes;
     take({"compute.gpus_per_site=" + std::to_string(gpus) + " compute.sharded=" + std::to_string(sharded) +
-              stage_setting(scenario.gpus),
+              without_replicas(scenario.gpus) + stage_setting(scenario.gpus),
           [gpus, sharded](SiteGpus& g) {
             g.count = gpus;
             shard(g, sharded);

@@ -67,7 +67,14 @@ RingUse ring_use(const Scenario& scenario) {
     use.bytes += stage.times_per_round * stage.bytes;
     steps_of_one = std::min(steps_of_one, stage.latency_hops);
   }
-  if (use.steps > 0) use.steps = std::max(use.steps, steps_of_one * parts_of_model(scenario));
+  if (use.steps == 0) return use;
+  const double model_bytes = static_cast<double>(count_parameters(scenario.model).total()) *
+                             scenario.strategy.wire.bytes_per_element();
+  // Of summed payloads, a step sends 1/M. A method may send parameters and moments, each of them in parts.
+  const double contents =
+      scenario.strategy.wire.sparse() ? 1 : use.bytes * scenario.sites() / (model_bytes * steps_of_one);
+  use.steps =
+      std::max(use.steps, steps_of_one * parts_of_model(scenario) * std::max(1.0, std::round(contents)));
   return use;
 }
 
@@ -133,8 +140,15 @@ std::vector<NodeId> RingOrders::by_region(std::vector<NodeId> ring) const {
   std::stable_sort(grouped.begin(), grouped.end(), [&](NodeId a, NodeId b) {
     return region_[static_cast<std::size_t>(a)] < region_[static_cast<std::size_t>(b)];
   });
+  const auto crossings = [&](const std::vector<NodeId>& order) {
+    int count = 0;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      count += region_[static_cast<std::size_t>(order[i])] !=
+               region_[static_cast<std::size_t>(order[(i + 1) % order.size()])];
+    return count;
+  };
   const bool no_slower = slowest_hop_s(times_, grouped) <= slowest_hop_s(times_, ring) * (1 + 1e-12);
-  return no_slower ? grouped : ring;
+  return no_slower && crossings(grouped) < crossings(ring) ? grouped : ring;
 }
 
 void RingOrders::apply(std::vector<NodeId>& ring) {

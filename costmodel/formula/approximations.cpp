@@ -104,6 +104,29 @@ bool server_still_sends(const Resolved& resolved) {
   return false;
 }
 
+/// Whether some transfers of a stage send while others wait for latencies.
+bool latencies_overlap(const Resolved& resolved) {
+  const std::vector<Stage>& stages = resolved.plan.stages;
+  return resolved.links.sets.all.latency_s > 0 &&
+         std::any_of(stages.begin(), stages.end(), [](const Stage& stage) { return stage.at_once; });
+}
+
+/// Whether sites that compute less use the store while others still compute, although its links limit them.
+bool store_is_shared_in_turn(const Resolved& resolved) {
+  const StoreLinks* store = resolved.links.sets.store.get();
+  if (store == nullptr || !unequal(resolved)) return false;
+  const std::vector<Stage>& stages = resolved.plan.stages;
+  double up = 0, down = 0;
+  for (const StoreLinks::Site& site : store->sites) {
+    up += site.up_bytes_per_s;
+    down += site.down_bytes_per_s;
+  }
+  const double alike = store->count / static_cast<double>(store->sites.size());
+  const bool limits = store->downlink_bytes_per_s < up * alike || store->uplink_bytes_per_s < down * alike;
+  return limits && std::any_of(stages.begin(), stages.end(),
+                               [](const Stage& stage) { return stage.between == Between::store; });
+}
+
 bool represented(const Resolved& resolved) {
   if (resolved.own_pace) return true;
   return represents_sites(resolved.plan, resolved.links.limits.links_differ, unequal(resolved),
@@ -121,7 +144,7 @@ bool approximates(const Resolved& resolved) {
          steps_of_short_last_round(resolved.plan, resolved.counts.axes.local_steps) > 0 ||
          uneven_ports_differ(resolved.plan, resolved.links.sets.all) || drifts(resolved) ||
          regions_wait(resolved) || waits_for_fragments(resolved) || server_still_sends(resolved) ||
-         !represented(resolved);
+         latencies_overlap(resolved) || store_is_shared_in_turn(resolved) || !represented(resolved);
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const Resolved& resolved) {
@@ -153,6 +176,16 @@ std::vector<std::string> approximations(const Scenario& scenario, const Resolved
     notes.emplace_back(
         "the closed form lets the server receive from fast sites while it still sends to slow ones, which it "
         "does not, and is too short; simulate the scenario instead");
+  if (latencies_overlap(resolved))
+    notes.emplace_back(
+        "the closed form lets experts wait for the latencies of the dense parameters, which are sent at the "
+        "same "
+        "time, and is too long by at most their latencies; simulate the scenario instead");
+  if (store_is_shared_in_turn(resolved))
+    notes.emplace_back(
+        "the closed form lets all sites use the store at the same time, but those with short steps have done "
+        "so "
+        "when the others begin, and it is too long; simulate the scenario instead");
   if (regions_wait(resolved))
     notes.emplace_back(
         "the closed form lets all regions wait for the slowest one before and after the exchange between "

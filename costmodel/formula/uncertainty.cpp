@@ -96,7 +96,7 @@ std::pair<double, double> of_long_stragglers(const Scenario& scenario, double de
 /// round is as long as the steps of its slowest site, so it varies less than one site if steps vary little,
 /// and more with rare stragglers. From drawn rounds.
 struct DrawnRounds {
-  double deviation = 0;
+  double mean = 1, deviation = 0;
   int rounds = 0;
 };
 
@@ -111,7 +111,7 @@ DrawnRounds drawn_rounds(const Scenario& scenario, const Resolved& resolved) {
                           : 0);
   const double longest_s = *std::max_element(weights.begin(), weights.end());
   DrawnRounds drawn{
-      0, static_cast<int>(std::clamp(kMostDraws / static_cast<double>(steps) / sites, 50.0, 1000.0))};
+      1, 0, static_cast<int>(std::clamp(kMostDraws / static_cast<double>(steps) / sites, 50.0, 1000.0))};
   double sum = 0, squares = 0;
   for (int round = 0; round < drawn.rounds; ++round) {
     double slowest = 0;
@@ -123,12 +123,13 @@ DrawnRounds drawn_rounds(const Scenario& scenario, const Resolved& resolved) {
     sum += slowest;
     squares += slowest * slowest;
   }
-  const double mean = sum / drawn.rounds;
-  drawn.deviation = std::sqrt(std::max(0.0, squares / drawn.rounds - mean * mean));
+  drawn.mean = sum / drawn.rounds;
+  drawn.deviation = std::sqrt(std::max(0.0, squares / drawn.rounds - drawn.mean * drawn.mean));
   return drawn;
 }
 
-void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
+void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s,
+                       bool in_answer) {
   const StepVariation& variation = scenario.variation;
   if (!variation.varies()) return;
   const Resolved resolved = resolve(scenario);
@@ -140,14 +141,16 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
   const DrawnRounds drawn = drawn_rounds(single_steps, resolved);
   const double half =
       kNormal95 * drawn.deviation / std::sqrt(resolved.plan.rounds) / (long_stragglers ? 1 : mean);
-  double low = std::max(0.0, 1 - half), high = 1 + half;
+  // An answer of the closed form has the mean step; rounds that wait for the slowest site are longer.
+  const double waiting = in_answer ? 0 : std::max(0.0, drawn.mean / (long_stragglers ? 1 : mean) - 1);
+  double low = std::max(0.0, 1 - half), high = 1 + waiting + half;
   if (long_stragglers) {
     const double decisions = variation.straggler_lasts == StragglerLasts::round ? resolved.plan.rounds : 1;
     std::tie(low, high) = of_long_stragglers(scenario, decisions, mean);
     // A simulated answer has stragglers that were drawn; the closed form has the mean step.
     answer_s = resolved.wall_clock_s();
     low *= std::max(0.0, 1 - half);
-    high *= 1 + half;
+    high *= 1 + waiting + half;
   }
   list.push_back({"step time variation", "", low, high, answer_s + compute_change_s(scenario, low),
                   answer_s + compute_change_s(scenario, high), "closed-form",
@@ -201,7 +204,7 @@ std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s,
   std::vector<Uncertainty> list;
   const AtSite slowest(scenario, static_cast<int>(resolve(scenario).times.slowest));
   add_measured_steps(list, scenario, slowest, answer_s);
-  add_varying_steps(list, scenario, answer_s);
+  add_varying_steps(list, scenario, answer_s, simulated);
   add_jitter(list, scenario, answer_s, simulated);
   add_queues(list, scenario, answer_s);
   for (Uncertainty& one : list) {  // no run ends before it begins

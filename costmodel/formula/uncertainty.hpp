@@ -30,6 +30,7 @@ struct Uncertainty {
 ///
 /// step time variation: A round lasts as long as the steps of its slowest site. Of drawn rounds, the standard
 /// deviation of this time is d, in steps of the mean step, and N rounds take N · mean · (1 ± 1.96 d ÷ √N).
+/// An answer that was not simulated does not wait for the slowest site; its interval reaches up to that.
 /// Stragglers of rounds or of the run are drawn D times: a whole number k of the draws has one at some site,
 /// the factor is 1 + k(f − 1) ÷ D, with the 95 % interval of a binomial distribution for k, and it applies to
 /// W(s), since a simulated answer has one draw of k.

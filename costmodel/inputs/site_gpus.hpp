@@ -63,6 +63,8 @@ struct SiteGpus {
   std::optional<StateDtype> gradient_dtype = std::nullopt;  // empty: the stack's
   StateDtype moment_dtype = StateDtype::fp32;
 
+  bool data_parallel_given = false;  // the scenario states it, and not only the number of GPUs
+
   [[nodiscard]] int data_parallel() const {
     return count / (sharded * tensor_parallel * context_parallel * pipeline_parallel);
   }

@@ -155,6 +155,9 @@ struct Stage {
   double hidden_hops = 0;
   Between between = Between::any;
   Among among = Among::all_sites;
+  /// Transfers of different lengths that run at the same time: one sends while another waits for latencies.
+  /// The stage adds up their bytes, and has the latencies of the longest.
+  bool at_once = false;
   bool halving = false;    // recursive halving and doubling: each step but the last two has another peer
   bool star = false;       // all bytes pass through the first site: it receives, then it sends
   double out_share = 0.5;  // share of the bytes that the first site of a star sends

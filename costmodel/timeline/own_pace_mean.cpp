@@ -21,12 +21,22 @@ struct Cycles {
   [[nodiscard]] double sequences_per_s() const { return seconds() > 0 ? sequences / seconds() : 0; }
 };
 
+/// Whose model a transfer carries. Other transfers have data or checkpoints, beside the cycles.
+enum class Direction : char { other, upload, download };
+
 /// What the plan says of the executed rounds.
 struct Planned {
-  std::vector<double> steps_of_cycle;        // [node]: optimiser steps; 0 without any cycle
-  std::vector<std::vector<char>> downloads;  // [position][op]: whether it is a transfer from a server
+  std::vector<double> steps_of_cycle;              // [node]: optimiser steps; 0 without any cycle
+  std::vector<std::vector<Direction>> directions;  // [position][op], of transfers
+  PairBytes other;                                 // of all executed rounds
   std::size_t fragments = 1;
 };
+
+bool of_model(const Exchange& exchange) {
+  return std::any_of(exchange.payloads.begin(), exchange.payloads.end(), [](const Payload& payload) {
+    return payload.traffic == TrafficClass::dense || payload.traffic == TrafficClass::expert_sync;
+  });
+}
 
 Planned planned(const Plan& plan, const Timeline& timeline) {
   Planned found;
@@ -36,7 +46,7 @@ Planned planned(const Plan& plan, const Timeline& timeline) {
   };
   for (const std::int64_t index : timeline.rounds) {
     const RoundPlan round = plan.round(index);
-    std::vector<char>& downloads = found.downloads.emplace_back(round.ops.size(), 0);
+    std::vector<Direction>& directions = found.directions.emplace_back(round.ops.size(), Direction::other);
     for (std::size_t op = 0; op < round.ops.size(); ++op) {
       if (const auto* compute = std::get_if<Compute>(&round.ops[op].what)) {
         if (compute->work == Work::whole_step)
@@ -45,8 +55,14 @@ Planned planned(const Plan& plan, const Timeline& timeline) {
         continue;
       }
       for (const Exchange& exchange : std::get<Transfer>(round.ops[op].what).exchanges) {
+        if (!of_model(exchange)) {
+          found.other.add(exchange.nodes.front(), exchange.nodes.back(),
+                          static_cast<double>(chunk_bytes(exchange, 1, 0)));
+          continue;
+        }
+        directions[op] = Direction::upload;
         if (!is_server(exchange.nodes.front())) continue;
-        downloads[op] = 1;
+        directions[op] = Direction::download;
         found.fragments = static_cast<std::size_t>(exchange.payloads.front().chunks);
       }
     }
@@ -69,8 +85,10 @@ Ends ends_s(const Planned& plan, const Timeline& timeline, NodeId worker) {
     if (interval.node != worker) continue;
     if (interval.activity == Activity::compute) steps.push_back(interval.end_s);
     if (interval.activity != Activity::transfer) continue;
-    const bool download =
-        plan.downloads[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)] != 0;
+    const Direction direction =
+        plan.directions[static_cast<std::size_t>(interval.round)][static_cast<std::size_t>(interval.op)];
+    if (direction == Direction::other) continue;
+    const bool download = direction == Direction::download;
     (download ? found.downloads : found.uploads).emplace_back(interval.start_s, interval.end_s);
     if (download) downloads.push_back(interval.end_s);
   }
@@ -180,8 +198,12 @@ ClassMean own_pace_mean(const Plan& plan, std::size_t sites, const RoundClass& r
     // At the beginning, a worker trains all fragments before the first one is back, and at the end fragments
     // are still under way: transfers are not as many as cycles.
     const double transfers = from > to ? own.uploads : own.downloads;
-    means.sent.add(pair.first, pair.second, bytes / own.executed * round_s * transfers / own.seconds());
+    const double of_cycles = bytes - rounds_planned.other.at(pair.first, pair.second);
+    means.sent.add(pair.first, pair.second, of_cycles / own.executed * round_s * transfers / own.seconds());
   }
+  const auto executed = static_cast<double>(std::max<std::size_t>(1, timeline.rounds.size()));
+  for (const auto& [pair, bytes] : rounds_planned.other.bytes)
+    means.sent.add(pair.first, pair.second, bytes / executed);
   return means;
 }
 

@@ -135,6 +135,7 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap, double& repeated_s
 struct Absent {
   std::size_t site = 0;  // only if sites differ
   double until_s = 0;
+  bool link = false;  // only its link has failed, so that it keeps the state
 };
 
 /// A failure of one of the sites that are there.
@@ -222,11 +223,17 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
       return back;
     });
     const int up = run.sites - static_cast<int>(absent.size());
-    if (up == 0) {  // no site has the state any more
-      const double back = next_return_s();
+    if (up == 0) {
+      double back = kNoEnd;  // of a site with the state
+      for (const Absent& one : absent)
+        if (one.link) back = std::min(back, one.until_s);
+      if (std::none_of(absent.begin(), absent.end(), [](const Absent& one) { return one.link; })) {
+        back = next_return_s();
+        repeated_s += saved_left_s - left_s;
+        left_s = saved_left_s;
+      }
       if (back == kNoEnd) return kNoEnd;
       t = back;
-      left_s = saved_left_s;
       to_failure = -1;
       continue;
     }
@@ -251,11 +258,29 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
     }
     // Sites fail within this round, and their parts of it are lost. The others wait for them at its end,
     // where more may fail.
-    double end_s = round_s, lost = 0;
+    double end_s = round_s, lost = 0, x = 0, next = to_failure;
     int there = up;
-    for (double x = to_failure; x < end_s && there > 0; x += gap(present.failures_per_s(there))) {
+    std::vector<Absent> waited_for;  // within the time-out
+    while (there > 0) {
+      const auto soonest =
+          std::min_element(waited_for.begin(), waited_for.end(),
+                           [](const Absent& a, const Absent& b) { return a.until_s < b.until_s; });
+      if (soonest != waited_for.end() && soonest->until_s <= x + next) {
+        x = soonest->until_s;
+        present.set(soonest->site, true);
+        waited_for.erase(soonest);
+        next = gap(present.failures_per_s(++there));
+        continue;
+      }
+      x += next;
+      if (x >= end_s) break;
       if (++event >= kMaxEvents) return kNoEnd;
       const auto [site, absence_s, link] = present.next(gap);
+      if (link && run.timeout_s >= run.link_outage_s) {  // it has lost nothing
+        end_s = std::max(end_s, x + run.link_outage_s);
+        next = gap(present.failures_per_s(there));
+        continue;
+      }
       if (there == 1 && !link) {  // nobody else has the state
         repeated_s += saved_left_s - left_s + std::min(x, round_s) * share;
         left_s = saved_left_s;
@@ -264,16 +289,19 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap, double& repeated_
         break;
       }
       if (up > 1) repeated_s += std::min(x, round_s) * present.share_of(site);
-      if (run.timeout_s >= absence_s) {
-        end_s = std::max(end_s, x + absence_s + round_s);  // the site computes its part of the round again
-        continue;
-      }
-      absent.push_back({site, t + x + absence_s});
       present.set(site, false);
       --there;
-      if (x < round_s) lost += present.share_of(site);
-      end_s = std::max(end_s, round_s + run.timeout_s);
+      if (run.timeout_s >= absence_s) {  // the site computes its part of the round again
+        end_s = std::max(end_s, x + absence_s + round_s);
+        waited_for.push_back({site, x + absence_s});
+      } else {
+        absent.push_back({site, t + x + absence_s, link});
+        if (x < round_s) lost += present.share_of(site);
+        end_s = std::max(end_s, round_s + run.timeout_s);
+      }
+      next = gap(present.failures_per_s(there));
     }
+    for (const Absent& one : waited_for) present.set(one.site, true);
     if (there > 0) {
       t += end_s;
       left_s -= run.round_s * (share - lost);
@@ -349,8 +377,16 @@ double daly_interval_s(double checkpoint_s, double mtbf_s) {
 }
 
 double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s) {
-  const double absence_s = run.outage_s + run.transfer_s;
-  const double dropping_s = healthy_wait_s + std::ceil(absence_s / run.round_s) * run.round_s / run.sites;
+  // Of the site that fails.
+  double absence_s = run.outage_s + run.transfer_s, share = 1.0 / run.sites;
+  if (const double rate = all_site_failures_per_s(run); !run.each.empty() && rate > 0) {
+    absence_s = share = 0;
+    for (const FaultySite& site : run.each) {
+      absence_s += site.failures_per_s / rate * (site.outage_s + run.transfer_s);
+      share += site.failures_per_s / rate * site.share;
+    }
+  }
+  const double dropping_s = healthy_wait_s + std::ceil(absence_s / run.round_s) * run.round_s * share;
   const double waiting_s = absence_s + run.round_s / 2;
   return run.sites > 1 && dropping_s < waiting_s ? healthy_wait_s : absence_s;
 }

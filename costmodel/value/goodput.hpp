@@ -94,7 +94,8 @@ double daly_interval_s(double checkpoint_s, double mtbf_s);
 
 /// Recommended time-out for a site that does not answer: the longest wait for others in a healthy round and
 /// the time in which a lost site is noticed, or the whole absence if waiting for it loses less:
-///   loss by dropping: healthy wait + ⌈absence/round⌉·round/M      loss by waiting: absence + round/2
+///   loss by dropping: healthy wait + ⌈absence/round⌉·round·share   loss by waiting: absence + round/2
+/// The absence and the share of the batch are those of the sites that fail.
 double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s);
 
 /// Seconds of one checkpoint of a site with that many bytes of training state.

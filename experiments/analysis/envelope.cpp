@@ -195,7 +195,7 @@ std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario) {
 std::string why_no_interval(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   if (!report.warnings.empty()) return "of the warnings above";
   if (!outside_of_validation(report, scenario).empty())
-    return "the scenario lies outside of the conditions of these runs";
+    return "the scenario lies outside of the conditions of the runs that were compared";
   return "";
 }
 

@@ -41,7 +41,9 @@ std::optional<IntervalPart> synchronisation(const costmodel::RunReport& report,
                            human_time(waits_s), kFactorOutside,
                            outside.empty() ? "no real run was predicted with these network terms" : outside);
     if (part.above_s > kMostOutside * report.wall_clock_s)
-      withheld = outside.empty() ? "no real run was predicted with these network terms" : outside;
+      withheld = fmt::format("{}, while {} beside computation are more than {:.0f} % of the wall clock",
+                             outside.empty() ? "no real run was predicted with these network terms" : outside,
+                             human_time(waits_s), 100 * kMostOutside);
   }
   if (const auto& range = report.wall_clock_range_s) {
     part.below_s = std::hypot(part.below_s, report.wall_clock_s - range->low);

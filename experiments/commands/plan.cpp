@@ -223,8 +223,10 @@ void run_plan(const Arguments& arguments) {
   output.write(output.for_people() ? planner_text(shown)
                : output.csv()      ? planner_csv(shown)
                                    : planner_json(shown));
-  if (answer.chosen.empty() && !(*values)["within"].as<std::string>().empty())
-    throw LimitsNotMet("no configuration meets the limits of --within");
+  if (answer.chosen.empty())
+    throw LimitsNotMet((*values)["within"].as<std::string>().empty()
+                           ? "no configuration is possible"
+                           : "no configuration meets the limits of --within");
 }
 
 }  // namespace fomoe::commands

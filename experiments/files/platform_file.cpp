@@ -138,7 +138,7 @@ class PlatformReader {
       add_name(site.name);
       if (names_.size() > 1024) reader.refuse("name", "more than 1024 sites", "at most 1024 sites");
       const bool given = reader.has("uplink") || reader.has("downlink");
-      site.machine_rates =
+      site.machine_uplink = site.machine_downlink =
           reader.has("rates_of") ? reader.text("rates_of") == "machine" : platform_.machine_paths && !given;
       site.uplink_bytes_per_s = link(reader, "uplink", site.name, /*out=*/true);
       site.downlink_bytes_per_s = link(reader, "downlink", site.name, /*out=*/false);
@@ -172,7 +172,7 @@ class PlatformReader {
         if (index_of(name)) continue;
         platforms::Site site;
         site.name = name;
-        site.machine_rates = platform_.machine_paths;
+        site.machine_uplink = site.machine_downlink = platform_.machine_paths;
         add_name(name);
         measured_links_ = true;
         platform_.sites.push_back(site);

@@ -40,7 +40,9 @@ class PriceReader {
                     : pricing_[i] == "spot" ? costmodel::Pricing::spot
                                             : costmodel::Pricing::on_demand;
       row.gpu_price_per_s = *gpu / kSecondsPerHour;
-      if (const auto* lists = longest_match(egress_, site.name)) {
+      const auto* lists = longest_match(egress_, site.name);
+      if (lists == nullptr) free_.push_back(site.name);
+      if (lists != nullptr) {
         for (const auto& [to, tiers] : *lists) {
           if (to.empty())
             row.egress = tiers;
@@ -54,6 +56,10 @@ class PriceReader {
       prices.sites.push_back(row);
     }
     prices.currency = currency_;
+    if (!free_.empty() && free_.size() < platform.sites.size())
+      prices.provenance.push_back(
+          {"egress", Origin::assumed,
+           "no price in the file for what these sites send, which costs nothing here: " + joined(free_)});
     prices.provenance.push_back({"prices", Origin::assumed,
                                  fmt::format("{}, as of {}, {}, {}: {}", name, prices.as_of,
                                              kinds_text(platform), currency_, source)});
@@ -157,6 +163,7 @@ class PriceReader {
   std::string currency_;
   std::map<std::string, ByPrefix> gpus_;  // by kind of price
   ByPrefix ports_, electricity_;
+  std::vector<std::string> free_;                               // names of sites without egress prices
   std::map<std::string, std::map<std::string, Tiers>> egress_;  // by prefixes of senders and of receivers
 };
 

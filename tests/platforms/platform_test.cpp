@@ -35,7 +35,7 @@ TEST_CASE("scaled_bandwidth: rates shrink, latencies and unlimited paths stay") 
 TEST_CASE(
     "machines multiply what one of them gets, not lines and links that paths share, and changes likewise") {
   Platform p = uniform(2, 1000, 2000, 0.5);
-  p.sites[0].machine_rates = true;
+  p.sites[0].machine_uplink = p.sites[0].machine_downlink = true;
   p.shared_links = {{"line", 700}, {"quota", 600, true}};
   LinkChange uplink, line;
   uplink.bandwidth_bytes_per_s = line.bandwidth_bytes_per_s = 10;

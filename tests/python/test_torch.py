@@ -213,6 +213,12 @@ def test_what_is_not_executed_is_refused():
     document["strategy"]["granularity"] = "tensor"
     with pytest.raises(fomoe.InputError, match="strategy.granularity"):
         plan_for(document)
+    with pytest.raises(fomoe.InputError, match="strategy.quorum: got 1"):
+        plan_for(one_site(quorum=1))
+    for method in ("eager_diloco", "diloco_x"):
+        delayed = scenario(MODEL, 8, sites=2, sequence_length=8, method=method, local_steps=4)
+        with pytest.raises(fomoe.InputError, match="overwritten before they are sent"):
+            _checks.check_operations(_plan_file.TrafficPlan(_scenario.ask(delayed).plan))
     with pytest.raises(fomoe.InputError, match="strategy.local_step: got an unknown key"):
         plan_for(one_site(local_step=4))
     for strategy, said in (({"method": "diloco", "local_steps": 4, "layerwise": True}, "of a step; expected whole steps"),

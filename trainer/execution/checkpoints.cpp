@@ -31,7 +31,14 @@ void sync_folder(const std::string& path) {
 }  // namespace
 
 Checkpoints::Checkpoints(std::string directory, Digest digest, std::vector<NodeId> absent)
-    : directory_(std::move(directory)), digest_(std::move(digest)), absent_(std::move(absent)) {}
+    : directory_(std::move(directory)), digest_(std::move(digest)), absent_(std::move(absent)) {
+  std::error_code failed;  // before anything is trained
+  fs::create_directories(directory_, failed);
+  if (failed || ::access(directory_.c_str(), W_OK) != 0)
+    throw FileError(directory_ + ": got a directory that cannot be written" +
+                    (failed ? " (" + failed.message() + ")" : "") +
+                    "; expected one for the checkpoints; for example --checkpoints checkpoints");
+}
 
 Checkpoints::~Checkpoints() {
   if (writer_.joinable()) writer_.join();
@@ -143,10 +150,27 @@ std::vector<std::int64_t> Checkpoints::complete(const std::vector<NodeId>& nodes
   return found;
 }
 
+void Checkpoints::refuse_other_run() const {
+  const std::vector<std::int64_t> rounds = checkpointed_rounds(directory_);
+  if (rounds.empty()) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder(rounds.back()))) {
+    const std::string name = entry.path().filename().string();
+    int node = -1;
+    if (std::sscanf(name.c_str(), "node-%d.safetensors", &node) != 1 ||
+        entry.path() != file(rounds.back(), node))
+      continue;
+    try {
+      (void)header(checked_safetensors_metadata(entry.path().string()), rounds.back(), node);
+    } catch (const UnusableFile&) {  // it may be this run's
+    }
+  }
+}
+
 std::vector<std::int64_t> Checkpoints::usable(const std::vector<NodeId>& nodes, const ExpectedState& expected,
                                               std::vector<std::string>& reasons) const {
   // The newest first, since it is what the user will want to go on from.
   std::vector<std::int64_t> found = complete(nodes);
+  if (found.empty()) refuse_other_run();
   std::reverse(found.begin(), found.end());
   std::erase_if(found, [&](std::int64_t rounds) {
     for (const NodeId node : nodes) {
@@ -155,7 +179,12 @@ std::vector<std::int64_t> Checkpoints::usable(const std::vector<NodeId>& nodes, 
             header(checked_safetensors_metadata(file(rounds, node)), rounds, node);
         const std::optional<std::int64_t> steps = expected.steps(rounds, node);
         if (!steps) continue;
-        if (found_in.steps != *steps) {
+        if (found_in.steps > expected.last_steps) {
+          reasons.push_back(file(rounds, node) + ": got a checkpoint after " +
+                            std::to_string(found_in.steps) +
+                            " steps; expected a run with at least as many, which " + "this one of " +
+                            std::to_string(expected.last_steps) + " is not");
+        } else if (found_in.steps != *steps) {
           reasons.push_back(file(rounds, node) + ": got a checkpoint after " +
                             std::to_string(found_in.steps) + " steps; expected one after " +
                             std::to_string(*steps) + ", the steps of " + std::to_string(rounds) + " rounds");

@@ -29,6 +29,7 @@ std::vector<std::int64_t> checkpointed_rounds(const std::string& directory);
 struct ExpectedState {
   std::function<std::optional<std::int64_t>(std::int64_t rounds, costmodel::NodeId node)> steps;
   std::function<std::vector<std::vector<int>>(std::int64_t rounds, costmodel::NodeId node)> local_experts;
+  std::int64_t last_steps;  // of the whole run
 };
 
 class Checkpoints {
@@ -69,6 +70,8 @@ class Checkpoints {
   [[nodiscard]] std::string folder(std::int64_t rounds) const {
     return checkpoint_folder(directory_, rounds);
   }
+  /// Throws FileError if the newest checkpoint is another run's, which may have fewer nodes than this one.
+  void refuse_other_run() const;
   /// Throws FileError if a file with this metadata belongs to another run, node or round, and UnusableFile if
   /// the metadata is wrong.
   [[nodiscard]] CheckpointHeader header(const Metadata& metadata, std::int64_t rounds,

@@ -236,10 +236,10 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
   });
 }
 
-void Executor::diverged(NodeId node, const std::string& what) const {
+void Executor::diverged(NodeId node, const std::string& what, bool of_step) const {
   throw Diverged(kDivergedAt + node_name(plan_, scenario_.platform, node) + ": " + what +
                  " is not finite; a lower trainer.learning_rate or trainer.clip_norm may help" +
-                 (options_.skip_nonfinite
+                 (options_.skip_nonfinite || !of_step
                       ? ""
                       : ", and trainer.on_divergence=skip_step leaves out steps with such gradients"));
 }

@@ -174,7 +174,8 @@ class Executor {
   /// Throws Diverged before a site sends a value that is not finite, and after a loss that is not finite.
   void run_round(std::int64_t index);
   /// Throws Diverged, which says that this value of the node's site is not finite.
-  [[noreturn]] void diverged(costmodel::NodeId node, const std::string& what) const;
+  /// `of_step`: a step may have caused it, which trainer.on_divergence could leave out.
+  [[noreturn]] void diverged(costmodel::NodeId node, const std::string& what, bool of_step = true) const;
   /// Waits for transfers that continue after the last round. Their averages arrive too late and change no
   /// weights.
   void finish();

@@ -46,7 +46,8 @@ std::string resumable(const Checkpoints& checkpoints, const std::vector<costmode
            if (!plan.placement) return std::vector<std::vector<int>>();
            const costmodel::Placement placement = plan.placement(std::min(rounds, plan.rounds));
            return expert_choice(&placement, node, false).local;
-         }},
+         },
+         plan.steps},
         reasons);
   } catch (const FileError& error) {
     return kNone + std::string(error.what());

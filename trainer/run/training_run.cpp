@@ -304,7 +304,8 @@ class Run {
         pass > 0 ? pass : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
     Routing routing;
     const double loss = validation_loss(model, *data_.batches, most, &routing);
-    if (!std::isfinite(std::exp(loss))) executor_->diverged(node, "the perplexity of the validation");
+    if (!std::isfinite(std::exp(loss)))
+      executor_->diverged(node, "the perplexity of the validation", /*of_step=*/false);
     log_.validation(name, round, loss, data_.batches->validation_sequences());
     return {loss, router_figures(routing, model.options().experts)};
   }

@@ -74,6 +74,7 @@ Stage owners_stage(const Axes& axes, const Fixed& fixed, const DenseAndExperts& 
                                        ? (averaging_pair_factor(fixed, axes.expert_overlap) * held_bytes)
                                        : (sent_of_experts / peers);
   stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes.dense + expert_pair_bytes;
+  stage.at_once = axes.expert_overlap > 1.0;
   return stage;
 }
 

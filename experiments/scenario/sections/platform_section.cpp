@@ -197,7 +197,7 @@ namespace {
 void set_carriers(const TableReader& table, platforms::Platform& platform) {
   if (!table.has("rates_of")) return;
   const bool machine = table.text("rates_of") == "machine";
-  for (platforms::Site& site : platform.sites) site.machine_rates = machine;
+  for (platforms::Site& site : platform.sites) site.machine_uplink = site.machine_downlink = machine;
   platform.machine_paths = machine;
 }
 
@@ -206,7 +206,8 @@ void state_machines(platforms::Platform& platform) {
   std::vector<std::string> multiplied, lines;
   for (const platforms::Site& site : platform.sites) {
     if (site.machines == 1) continue;
-    (site.machine_rates ? multiplied : lines).push_back(fmt::format("{} × {}", site.name, site.machines));
+    (site.machine_uplink || site.machine_downlink ? multiplied : lines)
+        .push_back(fmt::format("{} × {}", site.name, site.machines));
   }
   if (!multiplied.empty())
     platform.provenance.push_back({"link rates", Origin::assumed,

@@ -88,6 +88,7 @@ void read_count(const TableReader& table, SiteGpus& gpus, std::vector<Provenance
   const bool given = table.has("gpus_per_site"), replicas = table.has("data_parallel");
   const double experts = gpus.expert_parallel;
   double data = replicas ? table.small_count("data_parallel") : 1.0;
+  gpus.data_parallel_given = replicas && data > 1;
   // Without a number of replicas there are as many as the experts need GPUs.
   while (!replicas && !given &&
          std::fmod(data * degrees / gpus.pipeline_parallel, static_cast<double>(gpus.experts_divided())) !=
@@ -104,7 +105,8 @@ void read_count(const TableReader& table, SiteGpus& gpus, std::vector<Provenance
     table.refuse("gpus_per_site",
                  fmt::format("{}, although the parallel degrees multiply to {:.0f}", gpus.count, product),
                  "the product of data_parallel and the other degrees without expert_parallel, or no "
-                 "data_parallel");
+                 "data_parallel",
+                 fmt::format("{:.0f}", product));
   }
   if (experts == 1) return;
   const std::string now = "expert_parallel GPUs are among those of the other degrees since version 1.1";

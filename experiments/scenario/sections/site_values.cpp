@@ -57,13 +57,13 @@ platforms::Platform with_own_lines(const Document& document, platforms::Platform
       table.refuse("bandwidth", "bandwidth together with uplink and downlink",
                    "either bandwidth, or uplink and downlink");
     platforms::Site& own = platform.sites[static_cast<std::size_t>(site)];
-    const auto rate = [&](const char* key, double& bytes_per_s) {
+    const auto rate = [&](const char* key, double& bytes_per_s, bool& of_machine) {
       if (table.has("bandwidth")) bytes_per_s = table.quantity("bandwidth");
       if (table.has(key)) bytes_per_s = table.quantity(key);
+      if (table.has("bandwidth") || table.has(key)) of_machine = false;
     };
-    rate("uplink", own.uplink_bytes_per_s);
-    rate("downlink", own.downlink_bytes_per_s);
-    own.machine_rates = false;
+    rate("uplink", own.uplink_bytes_per_s, own.machine_uplink);
+    rate("downlink", own.downlink_bytes_per_s, own.machine_downlink);
     changed.push_back("the line of " + own.name);
   });
   if (!changed.empty())

@@ -98,6 +98,16 @@ TEST_CASE("the order is that for the transfers of a round: latencies count once 
   CHECK(ring_of(scenario) == kGiven);
 }
 
+TEST_CASE("regions stay together only where fewer hops then cross the links that they share") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  for (int site = 0; site < 4; ++site)
+    scenario.platform.sites[static_cast<std::size_t>(site)].region = site == 1 ? "b" : "a";
+  scenario.platform.shared_links = {{"backbone", 1e12}};
+  CHECK(ring_of(scenario) == kGiven);  // 0 → 1 → 2 → 3 crosses twice, as any ring does
+  scenario.platform.sites[3].region = "b";
+  CHECK(ring_of(scenario) == std::vector<NodeId>{0, 2, 1, 3});
+}
+
 TEST_CASE("the order is that for what the method sends: dept leaves out the embedding") {
   // The layers alone take little time over slow paths; the whole model takes more than far ones do.
   for (const char* method : {"diloco", "dept"})

@@ -88,6 +88,44 @@ TEST_CASE("sites that differ: the one that fails decides how long it is away") {
   CHECK(finish_s(drop, gaps({37, 1})) == doctest::Approx(100 + 2 + 2 * 10.0 / 2).epsilon(1e-12));
 }
 
+TEST_CASE("policy drop: what the others wait for does not fail again before it is back") {
+  FaultyRun run = run_of_four(FailurePolicy::drop);
+  run.sites = 2;
+  run.checkpoint_s = 0;
+  run.outage_s = 50;
+  run.transfer_s = 0;
+  run.timeout_s = 60;
+  std::vector<double> rates;
+  const Gap gap = [&](double rate) {
+    rates.push_back(rate);
+    return rates.size() == 1 ? 37.0 : kNever;
+  };
+  // The site is away from 37 to 87 s, and computes its part of the round again.
+  CHECK(finish_s(run, gap) == doctest::Approx(30 + 57 + 10 + 60).epsilon(1e-12));
+  // A site rather than a link, and the next failure while one of the two is away.
+  CHECK(std::count(rates.begin(), rates.end(), 0.001) == 2);
+}
+
+TEST_CASE("policy drop: links that fail lose no work of sites that keep their state") {
+  FaultyRun run = run_of_four(FailurePolicy::drop);
+  run.checkpoint_s = 0;
+  run.site_failures_per_s = 0;
+  run.link_failures_per_s = 0.001;
+  run.timeout_s = 7;
+  const auto once = [](double at) {
+    return [at, first = true](double rate) mutable {
+      return rate > 0 && std::exchange(first, false) ? at : kNever;
+    };
+  };
+  CHECK(finish_s(run, once(32)) == doctest::Approx(100));      // back within the round
+  CHECK(finish_s(run, once(37)) == doctest::Approx(100 + 3));  // 6 s from 37 s on
+  // The only site is cut off: what it has done before this round stays.
+  run.sites = 1;
+  run.timeout_s = 0;
+  run.interval_s = 1000;
+  CHECK(finish_s(run, once(37)) == doctest::Approx(37 + 6 + 3 + 70));
+}
+
 TEST_CASE("policy drop: a site's share of the batch is missing while it is away") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.workload.global_batch_sequences = 12;
@@ -268,6 +306,11 @@ TEST_CASE("the recommended time-out is a healthy round's wait, or the whole abse
   CHECK(recommended_timeout_s(run, 11) == 8);
   run.sites = 1;
   CHECK(recommended_timeout_s(run, 2) == 8);
+  // Only the site with nine tenths of the batch fails: dropping 2 + 0.9 · 10 s; waiting 4 + 3 + 5 s.
+  run.sites = 2;
+  run.each = {{0.001, 0, 4, 0.9}, {0, 0, 100, 0.1}};
+  CHECK(recommended_timeout_s(run, 2) == 2);
+  CHECK(recommended_timeout_s(run, 4) == 7);
 }
 
 TEST_CASE(

@@ -263,3 +263,33 @@ TEST_CASE("real hosts: the closed form knows measured connections, and the peers
   const auto [halving_s, by_simulation_s] = wall_clocks();
   CHECK(halving_s == doctest::Approx(by_simulation_s).epsilon(0.1));
 }
+
+TEST_CASE(
+    "partial replicas wait for latencies at the same time, and the closed form says that it adds them up") {
+  for (const int overlap : {1, 2, 4, 8}) {
+    for (const double latency_s : {0.0, 0.02}) {
+      CAPTURE(overlap);
+      CAPTURE(latency_s);
+      costmodel::Scenario scenario = tests::ideal_scenario("fomoe", 8, overlap);
+      scenario.platform = platforms::uniform(8, 1e8, 1e8, latency_s);
+      const double simulated_s = sim::simulate_scenario(scenario).report.wall_clock_s;
+      const costmodel::Resolved resolved = costmodel::resolve(scenario);
+      const bool says = !costmodel::approximations(scenario, resolved).empty();
+      CHECK(says == (latency_s > 0 && overlap > 1 && overlap < 8));
+      CHECK(costmodel::approximates(resolved) == says);
+      if (!says) CHECK(resolved.wall_clock_s() == doctest::Approx(simulated_s).epsilon(1e-9));
+      CHECK(resolved.wall_clock_s() > simulated_s * (1 - 1e-9));
+    }
+  }
+}
+
+TEST_CASE("a store that limits sites with unequal steps: fast ones use it while others compute") {
+  costmodel::Scenario scenario = tests::through_store(tests::ideal_scenario("diloco", 4), true);
+  scenario.workload.global_batch_sequences = 5;
+  scenario.workload.tokens = 60 * 5 * scenario.model.sequence_length;
+  scenario.compute = costmodel::AssumedDevice{1e12, 0.5};
+  scenario.peak_flops = 1e12;
+  CHECK_FALSE(costmodel::approximates(costmodel::resolve(scenario)));
+  scenario.platform.store->downlink_bytes_per_s = 1e8;
+  CHECK(costmodel::approximates(costmodel::resolve(scenario)));
+}

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "costmodel/compose/extra_traffic.hpp"
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/simulated_run.hpp"
@@ -178,5 +180,27 @@ TEST_CASE("own pace: a link of the server is never used more than fully, in shor
       CHECK(report.bottleneck.link_busy_share > 0);
       CHECK(report.bottleneck.link_busy_share < 1.001);
     }
+  }
+}
+
+TEST_CASE(
+    "own pace with data and checkpoints: they are no cycles of the workers, and are counted once a round") {
+  for (const char* method : {"async_diloco", "decoupled_diloco"}) {
+    CAPTURE(method);
+    costmodel::Scenario scenario = tests::ideal_scenario(method, 4);
+    scenario.platform = platforms::uniform(4, 1e15, 1e15, 0);
+    const costmodel::RunReport alone = tests::simulated(scenario);
+    scenario.traffic.data_site = 0;
+    scenario.traffic.data_bytes_per_token = 4;
+    scenario.traffic.checkpoint_site = 1;
+    scenario.traffic.checkpoint_rounds = 1;
+    const costmodel::RunReport both = tests::simulated(scenario);
+    const double state_bytes = costmodel::state_bytes_per_site(scenario);
+    const double rounds = static_cast<double>(both.round.count);
+    const double read = 4.0 * static_cast<double>(scenario.workload.tokens) / 4;
+    CHECK(both.sites[3].bytes_sent - alone.sites[3].bytes_sent ==
+          doctest::Approx(rounds * state_bytes).epsilon(1e-3));
+    CHECK(both.sites[0].bytes_sent - alone.sites[0].bytes_sent ==
+          doctest::Approx(rounds * state_bytes + 3 * read).epsilon(1e-3));
   }
 }

@@ -50,6 +50,10 @@ def check_operations(plan: TrafficPlan) -> None:
             if op.work in ("whole_step", "optimizer") and op.share != 1:
                 raise InputError(f'plan: operation "{op.name}": got {op.share:.3g} of a step; expected whole steps, since an optimiser of PyTorch updates all '
                                  "layers together; for example strategy.layerwise = false")
+            if op.after_earlier and op.work and (op.work != "outer_step" or op.whole_model):
+                raise InputError(f'plan: operation "{op.name}": got an operation that waits for a transfer of the whole model of an earlier round, whose '
+                                 "differences would be overwritten before they are sent; expected fragments, or no delay; for example strategy.method = "
+                                 '"streaming_diloco"')
             _check_chunks(op, left)
             if op.work and op.work not in (*STEP_WORK, "outer_step"):
                 raise InputError(f'plan: operation "{op.name}": got the work {op.work}; expected one of {", ".join(STEP_WORK)}, outer_step; for example '
@@ -60,7 +64,7 @@ def check_operations(plan: TrafficPlan) -> None:
                         raise InputError(f"traffic: got {payload.traffic}, which belongs to no method; expected no [traffic] table, since fomoe.torch executes "
                                          "only the method's own transfers; for example a scenario without [traffic]")
                     if op.pattern == "point_to_point" and payload.traffic != "migration":
-                        raise InputError(f'plan: operation "{op.name}": got a message between two sites that a pass of the model waits for; expected averages; '
+                        raise InputError(f'plan: operation "{op.name}": got a message between two sites; expected averages of several; '
                                          'for example strategy.method = "diloco"')
                     make_run(op.pattern, op.collective, len(exchange.nodes), 0, 0, Codec(payload.format), torch.empty(0))  # or it is refused
 

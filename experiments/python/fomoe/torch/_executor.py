@@ -70,6 +70,9 @@ class Plan:
         self._answered = ask(scenario, plan_file)
         self._plan, self._digest = TrafficPlan(self._answered.plan), digest(self._answered.plan)
         resolved = self._answered.report["scenario"]
+        if resolved["strategy"].get("quorum") is not None:
+            raise InputError(f'strategy.quorum: got {resolved["strategy"]["quorum"]}; expected no quorum with fomoe.torch, which waits for all sites in every '
+                             "round; for example a scenario without strategy.quorum")
         if resolved["strategy"].get("granularity") == "tensor":
             raise InputError('strategy.granularity: got "tensor"; expected "flat" with fomoe.torch, or buckets; for example strategy.bucket_bytes = "25MB"')
         check_against_scenario(self._plan, self._answered.report)
