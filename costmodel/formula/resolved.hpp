@@ -74,8 +74,8 @@ bool approximates(const Resolved& resolved);
 bool represents_sites(const Scenario& scenario, const Resolved& resolved);
 /// What the closed form does not model, and what the formula of the scenario's method only approximates.
 /// None: the closed form is exact for equal sites, and its wall clock was within 2 % of the simulation for
-/// drawn links that differ. If 1 < O_e < M, it is within 1 % for equal sites, because all-reduces of
-/// different lengths run at the same time.
+/// drawn links that differ. If 1 < O_e < M, it is too long by at most the latencies of the experts, because
+/// all-reduces of different lengths run at the same time.
 std::vector<std::string> approximations(const Scenario& scenario, const Resolved& resolved);
 
 }  // namespace fomoe::costmodel

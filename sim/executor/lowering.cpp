@@ -196,7 +196,10 @@ std::vector<Channel> lower(const Transfer& transfer, int nodes, const LoweringOp
   if (costmodel::through_store(transfer)) return store_channels(transfer, exchanges, options.bundle, sums);
   std::vector<Channel> channels;
   if (options.bundle) {
-    channels.push_back(channel_of(transfer, exchanges, fluid, sums));
+    std::map<int, std::vector<Split>> by_steps;
+    for (const Split& exchange : exchanges)
+      by_steps[steps_of(transfer, exchange).count()].push_back(exchange);
+    for (const auto& [steps, alike] : by_steps) channels.push_back(channel_of(transfer, alike, fluid, sums));
   } else {
     for (const Split& exchange : exchanges)
       channels.push_back(channel_of(transfer, {&exchange, 1}, fluid, sums));

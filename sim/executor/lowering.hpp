@@ -31,12 +31,13 @@ struct LoweringOptions {
 
 /// Turns a transfer between `nodes` nodes into channels of flows. Flows of zero bytes are left out.
 ///
-/// With `bundle` there is one channel, and all bytes of a step from one node to another are one flow, as over
-/// one connection per pair. Without `bundle`, each exchange is a channel with its own flows. Both choices
-/// send the same bytes per (sender, receiver) pair, but the finishing times differ slightly. The reason is
-/// that max-min sharing counts flows, not bytes: a pair that has more to send than others gets no larger
-/// share. If owners are drawn at random and experts dominate the payload, bundling added 16 % to the time
-/// with 32 expert groups, and 4 % with 256 (8 sites). Bundling adds nothing if loads are equal.
+/// With `bundle` there is one channel for all exchanges with equally many steps, and all bytes of a step from
+/// one node to another are one flow, as over one connection per pair. Without `bundle`, each exchange is a
+/// channel with its own flows. Both choices send the same bytes per (sender, receiver) pair, but the
+/// finishing times differ slightly. The reason is that max-min sharing counts flows, not bytes: a pair that
+/// has more to send than others gets no larger share. If owners are drawn at random and experts dominate the
+/// payload, bundling added 16 % to the time with 32 expert groups, and 4 % with 256 (8 sites). Bundling adds
+/// nothing if loads are equal.
 ///
 /// With `pieces`, each piece of the payloads of an exchange is a separate call of the collective. A node
 /// starts the next call when it has ended its part of the previous one.

@@ -281,27 +281,25 @@ class Run {
     Losses losses;
     if (data_.batches->validation_sequences() == 0 || request_.paced) return losses;
     for (const costmodel::NodeId node : executor_->hosted()) {
-      const costmodel::Node& of = plan_.nodes[static_cast<std::size_t>(node)];
-      if (of.kind != costmodel::NodeKind::worker) continue;
-      losses.of_node[node] = validated(executor_->worker(node).model(), of, node, site_name(node), round);
+      if (plan_.nodes[static_cast<std::size_t>(node)].kind != costmodel::NodeKind::worker) continue;
+      losses.of_node[node] = validated(executor_->worker(node).model(), node, site_name(node), round);
     }
     if (!plan_.placement) return losses;  // every site has the whole model
     const costmodel::Placement placement = plan_.placement(round + 1);
     if (!experts_without_owner(placement, absent_.by_node()).empty()) return losses;
-    if (const auto whole = gather_whole(*executor_, *transport_, placement, absent_.by_node(),
-                                        !agree_between_rounds(scenario_.strategy))) {
-      const costmodel::NodeId home = executor_->hosted().front();
+    const bool differ = !agree_between_rounds(scenario_.strategy);
+    if (const auto whole = gather_whole(*executor_, *transport_, placement, absent_.by_node(), differ)) {
       const Model model = model_of(*whole, options_.device, options_.dtype);
-      losses.of_whole = validated(model, plan_.nodes[static_cast<std::size_t>(home)], home, "all", round);
+      losses.of_whole = validated(model, executor_->hosted().front(), "all", round);
     }
     return losses;
   }
 
-  Validation validated(const Model& model, const costmodel::Node& of, costmodel::NodeId node,
-                       const std::string& name, std::int64_t round) {
+  Validation validated(const Model& model, costmodel::NodeId node, const std::string& name,
+                       std::int64_t round) {
+    const auto sequences = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences);
     const std::int64_t pass = executor_->micro_batch_of(node);
-    const std::int64_t most =
-        pass > 0 ? pass : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
+    const std::int64_t most = pass > 0 ? pass : std::max<std::int64_t>(1, sequences);
     Routing routing;
     const double loss = validation_loss(model, *data_.batches, most, &routing);
     if (!std::isfinite(std::exp(loss)))
