@@ -56,13 +56,13 @@ class PriceReader {
       prices.sites.push_back(row);
     }
     prices.currency = currency_;
+    prices.provenance.push_back({"prices", Origin::assumed,
+                                 fmt::format("{}, as of {}, {}, {}: {}", name, prices.as_of,
+                                             kinds_text(platform), currency_, source)});
     if (!free_.empty() && free_.size() < platform.sites.size())
       prices.provenance.push_back(
           {"egress", Origin::assumed,
            "no price in the file for what these sites send, which costs nothing here: " + joined(free_)});
-    prices.provenance.push_back({"prices", Origin::assumed,
-                                 fmt::format("{}, as of {}, {}, {}: {}", name, prices.as_of,
-                                             kinds_text(platform), currency_, source)});
     return prices;
   }
 

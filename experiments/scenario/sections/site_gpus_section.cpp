@@ -102,11 +102,12 @@ void read_count(const TableReader& table, SiteGpus& gpus, std::vector<Provenance
   const double before = (replicas ? data : 1.0) * degrees * experts;
   const bool counted_before = given && replicas && experts > 1 && gpus.count == before;
   if (given && replicas && gpus.count != product && !counted_before) {
-    table.refuse("gpus_per_site",
-                 fmt::format("{}, although the parallel degrees multiply to {:.0f}", gpus.count, product),
-                 "the product of data_parallel and the other degrees without expert_parallel, or no "
-                 "data_parallel",
-                 fmt::format("{:.0f}", product));
+    table.refuse_for_example(
+        "gpus_per_site",
+        fmt::format("{}, although the parallel degrees multiply to {:.0f}", gpus.count, product),
+        "the product of data_parallel and the other degrees without expert_parallel, or no "
+        "data_parallel",
+        fmt::format("{:.0f}", product));
   }
   if (experts == 1) return;
   const std::string now = "expert_parallel GPUs are among those of the other degrees since version 1.1";

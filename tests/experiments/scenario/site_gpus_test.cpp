@@ -71,7 +71,7 @@ TEST_CASE("expert parallelism multiplies no GPUs; what counted it otherwise is r
   CHECK(refusal(kOurs + "gpus_per_site = 12\ndata_parallel = 2\nsharded = 2\nexpert_parallel = 4\n") ==
         "compute.gpus_per_site: got 12, although the parallel degrees multiply to 4; expected the product of "
         "data_parallel and the other degrees without expert_parallel, or no data_parallel; for example "
-        "gpus_per_site = 8");
+        "gpus_per_site = 4");
 }
 
 TEST_CASE("16 GPUs that share matrices, experts and the state of the optimiser") {

@@ -30,7 +30,7 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
       {"step_time = \"420ms\"", "step_time = \"420ms\"\ndata_parallel = 2\ngpus_per_site = 8", "",
        ":14: compute.gpus_per_site: got 8, although the parallel degrees multiply to 2; expected the product "
        "of data_parallel and the other degrees without expert_parallel, or no data_parallel; for example "
-       "gpus_per_site = 8"},
+       "gpus_per_site = 2"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nsharded = 3\ngpus_per_site = 8", "",
        ":14: compute.gpus_per_site: got 8; expected a multiple of 3, the product of sharded, "
        "tensor_parallel, context_parallel and pipeline_parallel; for example gpus_per_site = 3"},
