@@ -287,6 +287,13 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
     report.notes.push_back(
         "policy wait: each site reads its own checkpoint after a failure; until version 1.0, the state was "
         "sent over the WAN");
+  const Strategy& strategy = scenario.strategy;
+  if (failures.policy == FailurePolicy::drop && strategy.method->partial_experts &&
+      effective_overlap(scenario) > 1 && effective_overlap(scenario) < scenario.sites())
+    report.notes.push_back(
+        "policy drop: it is assumed that the " + std::to_string(effective_overlap(scenario)) +
+        " owners of an expert are never away at the same time; if they are, the run goes back "
+        "to its last checkpoint, which this answer leaves out");
   if (!failures.outages.empty() && !failures.at_random()) return;
   FaultyRun run = faulty_run(scenario, report);
   if (run.own_pace) return add_goodput_at_own_pace(report, scenario, run);

@@ -68,6 +68,18 @@ platforms::Platform with_own_lines(const Document& document, platforms::Platform
   });
   if (!changed.empty())
     platform.provenance.push_back({"lines", Origin::assumed, "given in the scenario: " + listed(changed)});
+  std::vector<std::string> others;  // known places of the platform file, of which the run uses fewer
+  for (const toml::table* section : find_tables(document, "site")) {
+    const std::string pattern =
+        TableReader(document, own_site_keys(), "site", section, /*known=*/true).text("name");
+    bool means = false;
+    for (int site = 0; site < platform.size(); ++site)
+      means = means || means_site(pattern, name_of(platform, site));
+    if (!means) others.push_back(pattern);
+  }
+  if (!others.empty())
+    platform.provenance.push_back({"[[site]]", Origin::assumed,
+                                   "not among the sites of this run, and without effect: " + listed(others)});
   return platform;
 }
 

@@ -88,6 +88,20 @@ TEST_CASE("sites that differ: the one that fails decides how long it is away") {
   CHECK(finish_s(drop, gaps({37, 1})) == doctest::Approx(100 + 2 + 2 * 10.0 / 2).epsilon(1e-12));
 }
 
+TEST_CASE("policy drop: answers say that experts are assumed to keep an owner") {
+  for (const int overlap : {2, 4}) {
+    Scenario scenario = tests::ideal_scenario("fomoe", 4, overlap);
+    scenario.failures = Failures{};
+    scenario.failures->policy = FailurePolicy::drop;
+    scenario.failures->site_mtbf_s = 1000;
+    scenario.failures->checkpoint_s = 1;
+    std::string notes;
+    for (const std::string& note : closed_form(scenario).notes) notes += note + '\n';
+    CHECK((notes.find("the 2 owners of an expert are never away at the same time") != std::string::npos) ==
+          (overlap == 2));
+  }
+}
+
 TEST_CASE("policy drop: what the others wait for does not fail again before it is back") {
   FaultyRun run = run_of_four(FailurePolicy::drop);
   run.sites = 2;

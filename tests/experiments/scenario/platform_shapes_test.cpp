@@ -126,6 +126,23 @@ TEST_CASE("gateways: the number of machines multiplies the measured rates, and t
   CHECK(four.sites[7].uplink_bytes_per_s == 4 * one.sites[7].uplink_bytes_per_s);
   CHECK(four.provenance.back().detail.find("azure:westeurope × 4") != std::string::npos);
   CHECK(four.path(0, 1).machines == 4);
+  // A line in one direction leaves the other direction that of the machines.
+  const std::string name = one.sites[7].name;
+  const platforms::Platform up =
+      platform({"platform.gateways=4", "site." + name + ".uplink=20Gbps"}, "eight-regions");
+  CHECK(up.sites[7].uplink_bytes_per_s == 2.5e9);
+  CHECK(up.sites[7].downlink_bytes_per_s == four.sites[7].downlink_bytes_per_s);
+}
+
+TEST_CASE("a [[site]] that is none of the run's sites is named") {
+  const auto unused = [](const platforms::Platform& p) {
+    return std::any_of(p.provenance.begin(), p.provenance.end(), [](const fomoe::Provenance& one) {
+      return one.what == "[[site]]" && one.detail.find("site-9") != std::string::npos;
+    });
+  };
+  CHECK(unused(platform({"platform.preset=consumer", "platform.sites=5", "site.site-9.uplink=1Gbps"})));
+  CHECK_FALSE(
+      unused(platform({"platform.preset=consumer", "platform.sites=10", "site.site-9.uplink=1Gbps"})));
 }
 
 TEST_CASE("gateways: a line keeps its rate, and each site has the machines that the scenario gives it") {
