@@ -198,6 +198,8 @@ std::string ring_order_note(const Scenario& scenario) {
 Plan with_ring_orders(const Scenario& scenario, Plan plan) {
   RingOrders orders(scenario);
   if (!orders.active()) return plan;
+  std::vector<NodeId> all = all_sites(scenario);
+  orders.apply(all);  // searched once, and not in each round
   if (std::string note = ring_order_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
   plan.round = [orders, round = std::move(plan.round)](std::int64_t index) {
     RoundPlan ordered = round(index);

@@ -40,15 +40,15 @@ class PriceReader {
                     : pricing_[i] == "spot" ? costmodel::Pricing::spot
                                             : costmodel::Pricing::on_demand;
       row.gpu_price_per_s = *gpu / kSecondsPerHour;
-      const auto* lists = longest_match(egress_, site.name);
-      if (lists == nullptr) free_.push_back(site.name);
-      if (lists != nullptr) {
+      if (const auto* lists = longest_match(egress_, site.name)) {
         for (const auto& [to, tiers] : *lists) {
           if (to.empty())
             row.egress = tiers;
           else
             row.egress_to.push_back({to, tiers});
         }
+      } else {
+        free_.push_back(site.name);
       }
       if (const double* month = longest_match(ports_, site.name)) row.port_price_per_month = *month;
       if (const double* kwh = longest_match(electricity_, site.name))

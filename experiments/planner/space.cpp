@@ -187,9 +187,8 @@ class SpaceBuilder {
       equal_sites_ = true;
       if (!base_.site_compute.empty() || (base_.prices && !base_.prices->of_all_sites))
         space_.tried.push_back(
-            "sites: the first 2, 3, … of them, in the order of their names, although [[site]] or a price "
-            "file "
-            "may make them differ; "
+            "sites: the first 2, 3, … of them, in the order of their names, although [[site]] or a "
+            "price file may make them differ; "
             "with a platform file, sets of sites are chosen");
     } else {
       space_.tried.push_back(fmt::format(

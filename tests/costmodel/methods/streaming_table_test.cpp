@@ -19,8 +19,7 @@ struct Model {
 };
 
 // The paper's models are given by parameters, step time and layers only. The embedding has the size of a
-// layer. The paper's simulator has times of layers only: long sequences leave almost no share of the FLOPs to
-// the unembedding.
+// layer. Nothing is said of the unembedding: long sequences leave almost no share of the FLOPs to it.
 Scenario scenario_of(const std::string& method, const Model& model) {
   Scenario scenario = tests::ideal_scenario(method, 2);  // two sites send each value once
   ModelShape& shape = scenario.model;

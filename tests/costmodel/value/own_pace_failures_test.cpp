@@ -3,29 +3,16 @@
 
 #include <cmath>
 #include <deque>
-#include <limits>
 
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/math/random.hpp"
-#include "costmodel/value/goodput.hpp"
+#include "tests/costmodel/value/failing_run.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
-using namespace fomoe::costmodel;
+using namespace fomoe::tests;
 
 namespace {
-
-constexpr double kForever = std::numeric_limits<double>::infinity();
-
-/// Gaps in this order, of events that can happen, and then none ever again.
-Gap in_order(std::deque<double> next) {
-  return [next](double events_per_s) mutable {
-    if (events_per_s <= 0 || next.empty()) return kForever;
-    const double gap = next.front();
-    next.pop_front();
-    return gap;
-  };
-}
 
 /// A run of four sites of which each fails alone. A failure loses 2 s of its site's work.
 FaultyRun at_own_pace() {
@@ -45,21 +32,20 @@ FaultyRun at_own_pace() {
 
 TEST_CASE(
     "at their own pace, a site that fails stops only itself, and loses its steps since its last exchange") {
-  CHECK(finish_s(at_own_pace(), in_order({})) == doctest::Approx(100).epsilon(1e-12));
+  CHECK(finish_s(at_own_pace(), gaps({})) == doctest::Approx(100).epsilon(1e-12));
   // Gaps: to a failure among those who are there, then that of their sites, which comes before that of a
   // link.
-  const auto after = [](const std::deque<double>& next) { return finish_s(at_own_pace(), in_order(next)); };
+  const auto after = [](const std::deque<double>& next) { return finish_s(at_own_pace(), gaps(next)); };
   // One of four is away for 8 s, and half a second of the work of all is lost.
-  CHECK(after({20, kForever}) == doctest::Approx(100 + 8 / 4.0 + 2 / 4.0).epsilon(1e-12));
-  CHECK(after({20, kForever, 1, kForever}) == doctest::Approx(100 + 2 * (8 / 4.0 + 2 / 4.0)).epsilon(1e-12));
+  CHECK(after({20, kNever}) == doctest::Approx(100 + 8 / 4.0 + 2 / 4.0).epsilon(1e-12));
+  CHECK(after({20, kNever, 1, kNever}) == doctest::Approx(100 + 2 * (8 / 4.0 + 2 / 4.0)).epsilon(1e-12));
   // All are away from 30 s to 38 s.
-  CHECK(after({30, kForever, 0, kForever, 0, kForever, 0, kForever}) ==
-        doctest::Approx(100 + 8 + 2).epsilon(1e-12));
+  CHECK(after({30, kNever, 0, kNever, 0, kNever, 0, kNever}) == doctest::Approx(100 + 8 + 2).epsilon(1e-12));
   FaultyRun of_links = at_own_pace();
   of_links.site_failures_per_s = 0;
   of_links.link_failures_per_s = 0.001;
-  of_links.link_outage_s = kForever;  // a link that is never repaired: three sites do the rest
-  CHECK(finish_s(of_links, in_order({20})) == doctest::Approx(20 + 80 / 0.75).epsilon(1e-12));
+  of_links.link_outage_s = kNever;  // a link that is never repaired: three sites do the rest
+  CHECK(finish_s(of_links, gaps({20})) == doctest::Approx(20 + 80 / 0.75).epsilon(1e-12));
 }
 
 TEST_CASE("at their own pace, the mean finish time is that of sites which are there part of the time") {
@@ -72,7 +58,7 @@ TEST_CASE("at their own pace, the mean finish time is that of sites which are th
             (1 + site.failures_per_s * (site.outage_s + run.transfer_s));
   RandomEngine random = seeded_engine(1, 2);
   const Gap gap = [&](double per_s) {
-    return per_s <= 0 ? kForever : -std::log((static_cast<double>(random() >> 11) + 0.5) * 0x1p-53) / per_s;
+    return per_s <= 0 ? kNever : -std::log((static_cast<double>(random() >> 11) + 0.5) * 0x1p-53) / per_s;
   };
   double sum = 0;
   for (int i = 0; i < 20; ++i) sum += finish_s(run, gap);

@@ -2,13 +2,11 @@
 // it.
 #include <doctest/doctest.h>
 
-#include <deque>
-#include <limits>
-
 #include "costmodel/compose/extra_traffic.hpp"
 #include "costmodel/counts/memory.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/value/goodput.hpp"
+#include "tests/costmodel/value/failing_run.hpp"
 #include "tests/scenarios.hpp"
 
 namespace {
@@ -70,15 +68,8 @@ TEST_CASE("policy drop: the only site loses what it did since its checkpoint") {
   run.interval_s = 30;
   run.policy = FailurePolicy::drop;
   run.timeout_s = 40;
-  std::deque<double> next = {57};
-  const Gap gap = [&next](double events_per_s) {
-    if (events_per_s <= 0 || next.empty()) return std::numeric_limits<double>::infinity();
-    const double first = next.front();
-    next.pop_front();
-    return first;
-  };
   // It fails at 57 s, is back at 62 s, and goes on from the checkpoint after 30 s of work.
-  CHECK(finish_s(run, gap) == doctest::Approx(62 + 70));
+  CHECK(finish_s(run, tests::gaps({57})) == doctest::Approx(62 + 70));
 }
 
 TEST_CASE("the training state has the moments in their format, and as many as the method keeps") {

@@ -160,3 +160,21 @@ TEST_CASE("the TOML that fomoe calibrate writes can be pasted into a scenario") 
   CHECK(origin("") == "calibrated");
   CHECK(origin("--set network_model.latency_factor=2") == "assumed");  // a value that was not fitted
 }
+
+TEST_CASE(
+    "interval of the cost: its ends have the work of these ends, and the median run lies between them") {
+  // Only electricity is paid, of GPUs that draw little while they wait.
+  const std::string more =
+      "--set workload.tokens=5e10 --set strategy.local_steps=64 --set compute.step_time=420ms --set "
+      "network_model.host=ideal --set prices.gpu_hour=0USD --set prices.kwh=1USD --set energy.gpu_power=700W "
+      "--set energy.idle_share=0.1 --set failures.site_mtbf=12h --set failures.checkpoint_cost=10s --set "
+      "failures.checkpoint_time=6h";
+  const json run = run_json(more);
+  REQUIRE_MESSAGE(run["interval"].contains("cost_low"), run["interval"].dump());
+  const double low = run["interval"]["cost_low"], high = run["interval"]["cost_high"];
+  const double without = run["cost"]["cost_total"], median = run["goodput"]["cost_p50"];
+  CHECK(median > 1.05 * without);  // repeated work draws full power
+  CHECK(low < median);
+  CHECK(high > median);
+  CHECK(high > run["goodput"]["cost_p95"].get<double>() * 0.99);
+}
