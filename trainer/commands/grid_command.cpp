@@ -10,6 +10,7 @@
 #include <deque>
 #include <iostream>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "platforms/support/atomic_file.hpp"
@@ -158,6 +159,7 @@ class GridCommand {
     write_tables();
     catch_signals();
     std::vector<std::size_t> elsewhere;  // made by other processes
+    std::set<std::size_t> repeated;      // trained a second time
     while ((!pending.empty() || processes_.under_way() > 0) && caught == 0) {
       while (!pending.empty() && processes_.under_way() < jobs_) {
         const std::size_t run = pending.front();
@@ -167,6 +169,15 @@ class GridCommand {
       if (processes_.under_way() == 0) continue;
       const EndedRun ended = processes_.wait();
       if (ended.run == grid_.runs.size() || caught != 0) continue;
+      if (ended.status == 0 && !read_result(folder_.of_run(grid_.runs[ended.run], ".json"))) {
+        // An earlier process was killed between its last checkpoint and its report, so this one had nothing
+        // left to do.
+        if (repeated.insert(ended.run).second) {
+          folder_.remove_checkpoints(grid_.runs[ended.run]);
+          pending.push_front(ended.run);
+          continue;
+        }
+      }
       note_end(ended);
     }
     if (caught != 0) {
@@ -224,8 +235,6 @@ class GridCommand {
       ++failed_;
       std::cerr << "a run failed with status " << ended.status << ": " << label_of(grid_, run) << "\n  see "
                 << folder_.of_run(run, ".log") << '\n';
-      // A process that was killed between its last checkpoint and its report has nothing left to do.
-      if (ended.status == 0) folder_.remove_checkpoints(run);
       return;
     }
     folder_.remove_checkpoints(run);

@@ -94,6 +94,25 @@ TEST_CASE("a grid that is killed again and again ends with the rows of an undist
   }
 }
 
+TEST_CASE("a run of a grid that was killed between its last checkpoint and its report is made again") {
+  const Folder folder;
+  const std::vector<std::string> only_first = {"--first", "1"};
+  REQUIRE(Process(grid(folder, "whole", only_first), folder / "log").wait() == 0);
+  const std::string rows = content(folder / "whole/rows.csv");
+  const std::string id = rows.substr(rows.find('\n') + 1, 12);
+  fs::create_directories(folder / "killed/runs");
+  REQUIRE(run({kTrain, "run", kScenario, "--in-turn", "--threads=1", "--set=workload.tokens=131072",
+               "--set=strategy.local_steps=4", "--set=seed=42", "--set=strategy.expert_overlap=1",
+               "--output=" + (folder / "report.json"),
+               "--checkpoints=" + (folder / "killed/runs/") + id + ".checkpoints"})
+              .status == 0);
+  REQUIRE(fs::exists((folder / "killed/runs/") + id + ".checkpoints"));
+  CHECK(Process(grid(folder, "killed", only_first), folder / "log").wait() == 0);
+  CAPTURE(content(folder / "log"));
+  CHECK(results_in(folder / "killed/rows.csv") == results_in(folder / "whole/rows.csv"));
+  CHECK_FALSE(fs::exists((folder / "killed/runs/") + id + ".checkpoints"));
+}
+
 TEST_CASE("a run of a grid that is killed ends, also if it was stopped") {
   const Folder folder;
   Process process(grid(folder, "killed"), folder / "log");
