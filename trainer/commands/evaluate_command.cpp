@@ -77,6 +77,7 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   const RunData data(request.scenario, request.settings, costmodel::make_plan(request.scenario));
   check_unseen(whole, data, request.settings.validation_sequences, std::cerr);
   const TrainingOptions training = training_options(request);
+  check_same_constants(whole.constants, training.constants);
   const EvaluationLoss losses =
       evaluation_loss(model_of(whole, training.device, training.dtype), *data.batches,
                       std::max<std::int64_t>(1, training.micro_batch_sequences));

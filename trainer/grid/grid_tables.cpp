@@ -353,10 +353,8 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
          entry("tokens", first.workload.tokens) +
          entry("global_batch_sequences", first.workload.global_batch_sequences) +
          entry("reshuffle_rounds", first.strategy.reshuffle_rounds) +
-         "# note: perplexity of the model with the experts of all sites, or of the sites' mean loss if each "
-         "site has "
-         "whole models of its own, mean over seeds; plus_minus is the sample standard deviation over "
-         "seeds\n" +
+         "# note: perplexity of the whole model, with the experts of all sites and with means of values that "
+         "differ between sites, mean over seeds; plus_minus is the sample standard deviation over seeds\n" +
          (no_text ? "# note: trained on synthetic data: the perplexities say nothing about a text\n" : "") +
          (diverged > 0 ? "# note: " + std::to_string(diverged) +
                              " runs are left out: they diverged, or one with the same settings did\n"

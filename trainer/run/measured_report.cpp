@@ -237,9 +237,13 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
     const double mean = std::exp(loss / validated);
     if (whole_loss >= 0) {
       quality.perplexity = std::exp(whole_loss);
-      quality.source = sequences + "loss of the model with the experts of all sites; the models of the " +
-                       sites + ", each with its own experts, have a mean loss of perplexity " +
-                       three_digits(mean);
+      quality.source =
+          sequences +
+          (plan.placement
+               ? "loss of the model with the experts of all sites; the models of the " + sites +
+                     ", each with its own experts,"
+               : "loss of the mean of the models of " + sites + ", which can differ; these models") +
+          " have a mean loss of perplexity " + three_digits(mean);
     } else {
       quality.perplexity = mean;
       quality.source = sequences + "mean loss of the models of " + sites;

@@ -73,8 +73,9 @@ ReportContext report_context(const RunRequest& request, const costmodel::Plan& p
 ///    "ghost_share"} by layer], "norms": {"gradient", "update", "outer_difference", "outer_update"}}]}
 ///
 /// The norms are those of last_norms.hpp, and null if nothing measured them.
-/// Losses are in nats per token. "loss" is that of the model with the experts of all sites if sites hold
-/// parts, otherwise it equals mean_site_loss.
+/// Losses are in nats per token. "loss" is that of the whole model, which is also what an export has: with
+/// the experts of all sites if sites hold parts, with means of values that differ between sites. It equals
+/// mean_site_loss if all sites have the same model.
 std::string validation_json(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                             const std::vector<Observation>& observations, const ReportContext& context);
 

@@ -50,7 +50,7 @@ struct Validation {
 
 struct Losses {                                     // at this process
   std::map<costmodel::NodeId, Validation> of_node;  // of the models of the sites
-  Validation of_whole;                              // of the whole model, if sites hold parts of it
+  Validation of_whole;                              // of the whole model, if the models of the sites differ
 };
 
 /// One process's part of the run.
@@ -284,10 +284,10 @@ class Run {
       if (plan_.nodes[static_cast<std::size_t>(node)].kind != costmodel::NodeKind::worker) continue;
       losses.of_node[node] = validated(executor_->worker(node).model(), node, site_name(node), round);
     }
-    if (!plan_.placement) return losses;  // every site has the whole model
-    const costmodel::Placement placement = plan_.placement(round + 1);
-    if (!experts_without_owner(placement, absent_.by_node()).empty()) return losses;
     const bool differ = !agree_between_rounds(scenario_.strategy);
+    if (!plan_.placement && !differ) return losses;  // every site has the whole model
+    const costmodel::Placement placement = owners_after(plan_, scenario_.model, round + 1);
+    if (!experts_without_owner(placement, absent_.by_node()).empty()) return losses;
     if (const auto whole = gather_whole(*executor_, *transport_, placement, absent_.by_node(), differ)) {
       const Model model = model_of(*whole, options_.device, options_.dtype);
       losses.of_whole = validated(model, executor_->hosted().front(), "all", round);

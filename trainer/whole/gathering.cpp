@@ -98,6 +98,14 @@ std::vector<std::pair<std::string, at::Tensor>> unpacked(const at::Tensor& bytes
 
 }  // namespace
 
+costmodel::Placement owners_after(const costmodel::Plan& plan, const costmodel::ModelShape& model,
+                                  std::int64_t rounds) {
+  if (plan.placement) return plan.placement(rounds);
+  const auto nodes = static_cast<int>(plan.nodes.size());
+  return costmodel::fixed_placement(static_cast<int>(model.layers), static_cast<int>(model.experts), nodes,
+                                    nodes);
+}
+
 std::vector<std::pair<int, int>> experts_without_owner(const costmodel::Placement& placement,
                                                        const std::vector<bool>& absent) {
   std::vector<std::pair<int, int>> out;

@@ -1,14 +1,20 @@
 // Puts the whole model together while a run is under way, at one process.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "costmodel/plan/placement.hpp"
+#include "costmodel/plan/plan.hpp"
 #include "trainer/execution/executor.hpp"
 #include "trainer/whole/whole_model.hpp"
 
 namespace fomoe::trainer {
+
+/// Who holds which experts after so many rounds: all nodes hold all, unless the plan has a placement.
+costmodel::Placement owners_after(const costmodel::Plan& plan, const costmodel::ModelShape& model,
+                                  std::int64_t rounds);
 
 /// The parameters of the whole model, at the process that hosts the first worker; nothing at the others.
 /// Every process must call it, between two rounds. `placement` says who holds which experts at this moment.

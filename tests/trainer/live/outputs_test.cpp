@@ -156,6 +156,32 @@ TEST_CASE("evaluate refuses sequences on which the model was trained, also after
   }
 }
 
+// Elsewhere it may take the mean loss of the sites' models instead, which differ between two averages.
+TEST_CASE("the perplexity in a report is that of the model that an export has, also where sites differ") {
+  for (const std::vector<std::string>& method : std::vector<std::vector<std::string>>{
+           {"strategy.method=streaming_diloco", "strategy.overlap_steps=2"},
+           {"strategy.method=streaming_diloco", "model.experts=1", "model.active_experts=1"},
+           {"strategy.method=fomoe", "strategy.expert_overlap=4", "strategy.fragments=2",
+            "strategy.overlap_steps=2"},
+           {"strategy.method=diloco"}}) {
+    const Folder folder;
+    CAPTURE(method.front());
+    std::vector<std::string> settings = method;
+    settings.insert(settings.end(), {"workload.tokens=32768", "strategy.local_steps=4"});
+    const Ended trained = run(
+        train(settings, {"--local", "--checkpoints", folder / "run", "--output", folder / "report.json"}));
+    CAPTURE(trained.said);
+    REQUIRE(trained.status == 0);
+    std::vector<std::string> evaluate = {kTrain,    "evaluate", folder / "run",      "--scenario",
+                                         kScenario, "--output", folder / "loss.json"};
+    for (const std::string& setting : settings) evaluate.insert(evaluate.end(), {"--set", setting});
+    REQUIRE(run(evaluate).status == 0);
+    const auto of = [&](const char* file) { return nlohmann::json::parse(content(folder / file)); };
+    CHECK(of("report.json")["quality"]["perplexity"].get<double>() ==
+          doctest::Approx(of("loss.json")["perplexity"].get<double>()).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("an answer on stdout that cannot be written is an error") {
   const Folder folder;
   const std::string command =

@@ -141,6 +141,15 @@ TEST_CASE("a run goes on at fewer or more sites; the whole model is exported, ev
     CHECK(nlohmann::json::parse(content(folder / "loss.json"))["perplexity"].get<double>() ==
           doctest::Approx(after_four).epsilon(1e-5));
   }
+  // The scenario must describe the model's function, also in the numbers that its weights do not show.
+  for (const char* constant : {"trainer.rope_theta=500", "trainer.router_temperature=2"}) {
+    const Ended ended =
+        run({kTrain, "evaluate", folder / "four", "--scenario", kScenario, "--set", constant});
+    CAPTURE(ended.said);
+    CHECK(ended.status == 2);
+    CHECK(ended.said.find(std::string(constant).substr(0, std::string(constant).find('=')) + ": got") !=
+          std::string::npos);
+  }
   // A new run that starts from the exported weights is good from its first step on.
   const Ended tuned = run(train({"workload.tokens=65536", "trainer.initial_weights=" + (folder / "exported"),
                                  "trainer.learning_rate=0.001", "platform.sites=2"},

@@ -207,6 +207,18 @@ TEST_CASE("a resumed run, a run in turn, a paced run and one without a site say 
   CHECK(resumed.tokens == later.scenario.workload.tokens * 2 / 3);
 }
 
+TEST_CASE("the loss of the mean model stands in the report where the models of sites differ") {
+  TwoSites two;
+  two.plan.placement = nullptr;
+  for (Observation& seen : two.observations) seen.nodes[0].validation_loss = 3;
+  two.observations[0].whole_validation_loss = 2;
+  const costmodel::Quality quality = two.report().quality.value();
+  CHECK(quality.perplexity == Approx(std::exp(2)));
+  CHECK(quality.source ==
+        "measured: 16 validation sequences, loss of the mean of the models of 2 sites, which can "
+        "differ; these models have a mean loss of perplexity 20.1");
+}
+
 TEST_CASE("the validation: losses of the sites that validated, their mean, and that of the whole model") {
   TwoSites two;
   CHECK(validation_json(two.scenario, two.plan, two.observations, two.context).empty());
