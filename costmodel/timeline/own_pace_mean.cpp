@@ -16,7 +16,7 @@ struct Cycles {
   Span window{0, 0};
   double variation2 = 0;              // squared coefficient of variation of their durations
   double executed = 0;                // cycles in the whole sample
-  double uploads = 0, downloads = 0;  // transfers in the window, also parts of one
+  double uploads = 0, downloads = 0;  // transfers in the window, also parts of one; of a whole run: all
   [[nodiscard]] double seconds() const { return window.second - window.first; }
   [[nodiscard]] double sequences_per_s() const { return seconds() > 0 ? sequences / seconds() : 0; }
 };
@@ -121,8 +121,12 @@ Cycles cycles_of(const Planned& plan, const Timeline& timeline, NodeId worker, d
   if (ends.size() - first < 2) first = 0;
   cycles.count = static_cast<double>(ends.size() - first);
   cycles.window = {first == 0 ? 0 : ends[first - 1], ends.back()};
-  cycles.uploads = within(found.uploads, cycles.window);
-  cycles.downloads = within(found.downloads, cycles.window);
+  // A whole run sends its last fragments too, after its last steps.
+  const auto count = [&](const std::vector<Span>& transfers) {
+    return all_executed ? static_cast<double>(transfers.size()) : within(transfers, cycles.window);
+  };
+  cycles.uploads = count(found.uploads);
+  cycles.downloads = count(found.downloads);
   cycles.sequences = cycles.count * plan.steps_of_cycle[static_cast<std::size_t>(worker)] * sequences;
   const double mean_s = cycles.seconds() / cycles.count;
   double squares = 0;
@@ -195,8 +199,8 @@ ClassMean own_pace_mean(const Plan& plan, std::size_t sites, const RoundClass& r
     const Cycles& own =
         cycles[static_cast<std::size_t>(std::max(from, to))];  // one of both is the server's site
     if (own.executed == 0 || own.seconds() <= 0) continue;
-    // At the beginning, a worker trains all fragments before the first one is back, and at the end fragments
-    // are still under way: transfers are not as many as cycles.
+    // At the beginning of a sample, a worker trains all fragments before the first one is back, and at its
+    // end fragments are still under way: transfers are not as many as cycles.
     const double transfers = from > to ? own.uploads : own.downloads;
     const double of_cycles = bytes - rounds_planned.other.at(pair.first, pair.second);
     means.sent.add(pair.first, pair.second, of_cycles / own.executed * round_s * transfers / own.seconds());

@@ -47,6 +47,14 @@ bool egress_by_destination(const std::optional<Prices>& prices) {
 
 namespace {
 
+/// Whether the price of a byte depends on how many are sent in a month.
+bool egress_in_tiers(const Prices& prices) {
+  return std::any_of(prices.sites.begin(), prices.sites.end(), [](const SitePrices& site) {
+    return site.egress.size() > 1 || std::any_of(site.egress_to.begin(), site.egress_to.end(),
+                                                 [](const EgressTo& to) { return to.tiers.size() > 1; });
+  });
+}
+
 /// The bytes of each price list of a site: those of egress_to, and last those of egress.
 std::vector<double> bytes_by_price(const Scenario& scenario, int site, const SiteTraffic& sent) {
   const std::vector<EgressTo>& lists = scenario.prices->sites[static_cast<std::size_t>(site)].egress_to;
@@ -121,6 +129,9 @@ void add_cost(RunReport& report, const Scenario& scenario) {
          gpus_text(scenario) +
              " for the whole wall clock; egress of all bytes that a site sends, in monthly tiers" +
              (egress_by_destination(scenario.prices) ? ", by destination" : "") +
+             (scenario.quality && egress_in_tiers(*scenario.prices)
+                  ? " (at equal loss, egress grows as the tokens do, without regard to its tiers)"
+                  : "") +
              "; ports for whole months. " +
              (report.store ? "Requests to the store, and what it sends, at its prices. " : "") +
              (scenario.failures && scenario.failures->at_random()

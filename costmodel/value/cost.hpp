@@ -29,7 +29,8 @@ inline double port_price(const SitePrices& prices, double duration_s) {
 }
 
 /// The cost of the same run if it trains `factor` times the tokens: ports cost so much for each month begun,
-/// and the rest grows with the tokens. Infinite for an infinite factor.
+/// and the rest grows with the tokens, also egress whose price depends on its amount. Infinite for an
+/// infinite factor.
 inline double cost_of_more_tokens(double cost, double ports_per_month, double duration_s, double factor) {
   if (ports_per_month == 0 || !std::isfinite(factor * duration_s)) return cost * factor;
   const auto ports = [&](double seconds) { return ports_per_month * std::ceil(seconds / kMonthSeconds); };

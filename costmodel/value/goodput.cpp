@@ -291,9 +291,11 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   if (failures.policy == FailurePolicy::drop && strategy.method->partial_experts &&
       effective_overlap(scenario) > 1 && effective_overlap(scenario) < scenario.sites())
     report.notes.push_back(
-        "policy drop: it is assumed that the " + std::to_string(effective_overlap(scenario)) +
-        " owners of an expert are never away at the same time; if they are, the run goes back "
-        "to its last checkpoint, which this answer leaves out");
+        "policy drop: while all " + std::to_string(effective_overlap(scenario)) +
+        " owners of an expert are away, the others go on and nobody trains it; it comes back with an owner, "
+        "from "
+        "that site's newest checkpoint, as in fomoe-train; a run that goes back to a checkpoint of all sites "
+        "instead takes longer");
   if (!failures.outages.empty() && !failures.at_random()) return;
   FaultyRun run = faulty_run(scenario, report);
   if (run.own_pace) return add_goodput_at_own_pace(report, scenario, run);

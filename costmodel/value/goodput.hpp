@@ -24,6 +24,7 @@
 //  - A link failure removes its site in the same way.
 //  - More sites may fail in the same round, or while the others wait for one at its end. Those that fail in
 //    this wait have done their part of the round.
+//  - An expert whose owners are all away is trained by nobody, and comes back from an owner's own checkpoint.
 //
 // Sites that train at their own pace (own_pace.hpp), whatever the policy: a failed site stops only itself.
 //

@@ -45,12 +45,15 @@ const scenario::Key* find_key(const std::string& name) {
     known.push_back(dotted);
   }
   if (meant.empty()) meant = scenario::nearest(name, known);
-  if (const scenario::Key* key = scenario::find_key(name); key != nullptr && is_solvable(*key, name))
-    return key;
-  throw UsageError(fmt::format(
-      "--for: got \"{}\"; expected a key whose value is a number: a count, rate, time, size, share, factor, "
-      "power or price (`fomoe list keys`); for example --for platform.bandwidth{}",
-      name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
+  const scenario::Key* key = scenario::find_key(name);
+  if (key != nullptr && is_solvable(*key, name)) return key;
+  const bool suggests = key == nullptr && !meant.empty();
+  throw UsageError(
+      fmt::format("--for: got \"{}\"{}; expected a key whose value is a number: a count, rate, time, size, "
+                  "share, factor, "
+                  "power or price (`fomoe list keys`); for example --for platform.bandwidth{}",
+                  name, key == nullptr ? "" : ", whose value is none that can be solved for",
+                  suggests ? "; did you mean " + meant + "?" : ""));
 }
 
 /// The units of kinds of quantities: one unit, as text that the quantity parser reads.

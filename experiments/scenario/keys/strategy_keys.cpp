@@ -105,7 +105,7 @@ constexpr Key kStrategyKeys[] = {
     {"quorum", Values(Kind::count, kMaxSites), "", "the number of sites: a synchronisation waits for all",
      "number of sites that must be ready before a synchronisation may begin without the others; the work of "
      "the others in this round is lost, and they fetch the newest state",
-     "6", member<&Strategy::quorum>, counts},
+     "2", member<&Strategy::quorum>, counts},
     {"straggler_timeout", Kind::latency, "\"0s\"", "",
      "time for which a synchronisation waits for the other sites when the quorum is ready", "\"10s\"",
      member<&Strategy::straggler_timeout_s>, counts},

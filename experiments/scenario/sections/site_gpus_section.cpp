@@ -79,8 +79,9 @@ void read_recomputation(const TableReader& table, costmodel::Recomputation timed
 }
 
 /// The number of GPUs. Expert parallelism multiplied it until version 1.0: a scenario that counts so is read
-/// so, with a note.
-void read_count(const TableReader& table, SiteGpus& gpus, std::vector<Provenance>& catalogue) {
+/// so, with a note. `displaced`: the number in the file, if an override gives the replicas instead.
+void read_count(const TableReader& table, const std::string& displaced, SiteGpus& gpus,
+                std::vector<Provenance>& catalogue) {
   constexpr double kMostGpus = 1e5;
   double degrees = 1;  // a double, because the product of valid degrees may not fit an int
   for (const int degree : {gpus.sharded, gpus.tensor_parallel, gpus.context_parallel, gpus.pipeline_parallel})
@@ -109,6 +110,12 @@ void read_count(const TableReader& table, SiteGpus& gpus, std::vector<Provenance
         "data_parallel",
         fmt::format("{:.0f}", product));
   }
+  if (!displaced.empty() && displaced != std::to_string(gpus.count))
+    catalogue.push_back(
+        {"GPUs of a site", Origin::assumed,
+         fmt::format("{}, the product of data_parallel and the other degrees, and not {} as in "
+                     "the file, because data_parallel was chosen",
+                     gpus.count, displaced)});
   if (experts == 1) return;
   const std::string now = "expert_parallel GPUs are among those of the other degrees since version 1.1";
   if (counted_before) {
@@ -138,7 +145,7 @@ void read_site_gpus(const Document& document, costmodel::Scenario& scenario) {
   if (table.has("zero_stage") && gpus.sharded * gpus.context_parallel == 1)
     table.refuse("zero_stage", "zero_stage without sharded", "zero_stage only together with sharded above 1");
   read_stack(table, scenario.model, profile, gpus, catalogue);
-  read_count(table, gpus, catalogue);
+  read_count(table, document.displaced("compute.gpus_per_site"), gpus, catalogue);
   table.only_together("checkpoint_every", "activation_checkpointing");
 
   // The card is the one that the scenario names, or else the one on which the steps were timed.

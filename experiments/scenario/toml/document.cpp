@@ -307,7 +307,15 @@ void Document::unset(const std::string& key) {
 }
 
 void Document::displace(std::string_view table, std::string_view name) {
-  if (toml::table* found = root_.get_as<toml::table>(table)) found->erase(name);
+  toml::table* found = root_.get_as<toml::table>(table);
+  if (found == nullptr || !found->contains(name)) return;
+  displaced_[fmt::format("{}.{}", table, name)] = as_written(*found->get(name));
+  found->erase(name);
+}
+
+std::string Document::displaced(const std::string& key) const {
+  const auto found = displaced_.find(key);
+  return found == displaced_.end() ? std::string() : found->second;
 }
 
 std::string Document::beside(const std::string& name) const {

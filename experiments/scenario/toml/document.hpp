@@ -33,6 +33,8 @@ class Document {
   [[nodiscard]] bool chosen(const std::string& key) const { return chosen_.contains(key); }
   /// Removes a key of the file, because an override sets an alternative to this key.
   void displace(std::string_view table, std::string_view name);
+  /// The value, as TOML text, of a key that was displaced; empty: it was not.
+  [[nodiscard]] std::string displaced(const std::string& key) const;
 
   [[nodiscard]] const toml::table& root() const { return root_; }
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -59,6 +61,7 @@ class Document {
   toml::table root_;
   std::map<std::string, std::string> overrides_;  // key: dotted key; value: the assignment as typed
   std::set<std::string> chosen_;
+  std::map<std::string, std::string> displaced_;  // by dotted key
   /// Line of each dotted key, if the file is JSON; and of keys whose nodes were copied, since a copy does not
   /// know its line.
   std::map<std::string, unsigned> lines_;

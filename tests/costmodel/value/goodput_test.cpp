@@ -18,7 +18,7 @@
 using namespace fomoe;
 using namespace fomoe::tests;
 
-TEST_CASE("policy drop: answers say that experts are assumed to keep an owner") {
+TEST_CASE("policy drop: answers say what becomes of experts without an owner") {
   for (const int overlap : {2, 4}) {
     Scenario scenario = tests::ideal_scenario("fomoe", 4, overlap);
     scenario.failures = Failures{};
@@ -27,7 +27,7 @@ TEST_CASE("policy drop: answers say that experts are assumed to keep an owner") 
     scenario.failures->checkpoint_s = 1;
     std::string notes;
     for (const std::string& note : closed_form(scenario).notes) notes += note + '\n';
-    CHECK((notes.find("the 2 owners of an expert are never away at the same time") != std::string::npos) ==
+    CHECK((notes.find("while all 2 owners of an expert are away, the others go on") != std::string::npos) ==
           (overlap == 2));
   }
 }

@@ -194,6 +194,13 @@ TEST_CASE("mistakes of `fomoe solve`") {
       "size, share, factor, power or price (`fomoe list keys`); for example --for platform.bandwidth; did "
       "you mean platform.bandwidth?");
   refused(
+      solve + " --for strategy.method",
+      // A key that exists is not taken for another one.
+      "fomoe: --for: got \"strategy.method\", whose value is none that can be solved for; expected a key "
+      "whose "
+      "value is a number: a count, rate, time, size, share, factor, power or price (`fomoe list keys`); for "
+      "example --for platform.bandwidth");
+  refused(
       solve + " --for platform.bandwidth --target speed=3",
       "fomoe: --target: got \"speed=3\"; expected compute_utilization, wall_clock, cost, energy, "
       "tokens_per_s or loss; "

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "tests/experiments/run_fomoe.hpp"
@@ -23,11 +24,13 @@ const std::string kConfig =
         "num_key_value_heads": 4, "head_dim": 16, "intermediate_size": 96, "vocab_size": 500, "num_local_experts": 8,
         "num_experts_per_tok": 2, "tie_word_embeddings": false})";
 
-costmodel::Scenario read_tables(const std::string& text) {
+costmodel::Scenario read_tables(const std::string& text, const std::vector<std::string>& overrides = {}) {
   const Folder folder;
   write_all(folder / "config.json", kConfig);
   write_all(folder / "s.toml", text);
-  return scenario::read_scenario(folder / "s.toml", {});
+  scenario::ReadOptions options;
+  options.overrides = overrides;
+  return scenario::read_scenario(folder / "s.toml", options);
 }
 
 std::string refusal(const std::string& text) {
@@ -47,6 +50,15 @@ std::string said_of(const costmodel::Scenario& scenario, const std::string& what
 }
 
 }  // namespace
+
+TEST_CASE("replicas that an override gives replace the file's number of GPUs, and the answer says so") {
+  const std::string file = kOurs + "gpus_per_site = 8\n";
+  CHECK(said_of(read_tables(file, {"compute.data_parallel=8", "compute.sharded=8"}), "GPUs of a site") ==
+        "64, the product of data_parallel and the other degrees, and not 8 as in the file, because "
+        "data_parallel was chosen");
+  CHECK(said_of(read_tables(file, {"compute.data_parallel=8"}), "GPUs of a site").empty());
+  CHECK(said_of(read_tables(kOurs, {"compute.data_parallel=8"}), "GPUs of a site").empty());
+}
 
 TEST_CASE("expert parallelism multiplies no GPUs; what counted it otherwise is read as before, with a note") {
   const std::string now = "; expert_parallel GPUs are among those of the other degrees since version 1.1";

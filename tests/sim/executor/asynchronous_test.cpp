@@ -168,6 +168,22 @@ TEST_CASE("fragments at own pace: hidden transfers cost nothing, and slow links 
   }
 }
 
+TEST_CASE(
+    "fragments at own pace: a whole short run sends the last ones too, which are back after its last steps") {
+  costmodel::Scenario scenario = tests::ideal_scenario("decoupled_diloco", 2);
+  scenario.strategy.local_steps = 4;
+  scenario.strategy.fragments = 4;
+  const double payload = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  for (const double share : {0.1, 0.5, 1.0, 5.0}) {
+    CAPTURE(share);
+    scenario.platform = platforms::uniform(2, share * payload, share * payload, 0.1);
+    const costmodel::RunReport report = tests::simulated(scenario), closed = costmodel::closed_form(scenario);
+    // Each fragment that a worker sends comes back.
+    CHECK(report.sites[0].bytes_sent == doctest::Approx(report.sites[1].bytes_sent).epsilon(1e-9));
+    CHECK(report.sites[0].bytes_sent == doctest::Approx(closed.sites[0].bytes_sent).epsilon(0.1));
+  }
+}
+
 TEST_CASE("own pace: a link of the server is never used more than fully, in short runs as in long ones") {
   for (const char* method : {"async_diloco", "decoupled_diloco"}) {
     for (const double step_s : {0.01, 0.1, 1.0}) {

@@ -216,7 +216,7 @@ TEST_CASE("the loss of the mean model stands in the report where the models of s
   CHECK(quality.perplexity == Approx(std::exp(2)));
   CHECK(quality.source ==
         "measured: 16 validation sequences, loss of the mean of the models of 2 sites, which can "
-        "differ; these models have a mean loss of perplexity 20.1");
+        "differ; these models have a mean loss of perplexity 20.09");
 }
 
 TEST_CASE("the validation: losses of the sites that validated, their mean, and that of the whole model") {

@@ -90,6 +90,8 @@ class Names:
             if group.of_experts():
                 layer = group.layers[0]
                 self.experts_of_layer[layer] = max(self.experts_of_layer.get(layer, 0), group.experts[1])
+        # Of a model of which only counts are known, the plan has one layer with everything, whatever numbers the names have.
+        self._one_layer = opaque and not self.experts_of_layer and all(group.layers[1] <= 1 for group in groups)
         default = "experts" if self.experts_of_layer else None
         self._experts = [compiled(pattern) for pattern in _listed(experts if experts is not None else default)]
         self._router = [compiled(pattern) for pattern in _listed(router)]
@@ -128,6 +130,8 @@ class Names:
                 raise InputError(f"experts: got {name} of shape {list(parameter.shape)}; expected a number of the expert in the name, or a first "
                                  "dimension that counts the experts; for example \"mlp.experts.{e}\"")
             return Named(name, parameter, "expert", layer, dim=0)
+        if self._one_layer:
+            return Named(name, parameter, "attention", 0)
         if any(pattern.search(name) for pattern in self._router) or (not self._router and self._looks_like_router(name, parameter, layer)):
             return Named(name, parameter, "attention" if self.opaque else "router", layer, dim=self._router_dim(name, parameter, layer), routes=True)
         if _HEAD.search(name) and layer < 0:
