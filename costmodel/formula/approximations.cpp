@@ -104,11 +104,17 @@ bool server_still_sends(const Resolved& resolved) {
   return false;
 }
 
-/// Whether some transfers of a stage send while others wait for latencies.
-bool latencies_overlap(const Resolved& resolved) {
-  const std::vector<Stage>& stages = resolved.plan.stages;
-  return resolved.links.sets.all.latency_s > 0 &&
-         std::any_of(stages.begin(), stages.end(), [](const Stage& stage) { return stage.at_once; });
+/// Whether the flows between owners of experts matter that are taken as those of a mean site and step. Where
+/// ports limit consecutive owners without latencies, all of them end together.
+bool owners_differ(const Resolved& resolved) {
+  const Links& links = resolved.links.sets.all;
+  return std::any_of(resolved.plan.stages.begin(), resolved.plan.stages.end(), [&](const Stage& stage) {
+    const bool paths_limit =
+        stage.pair_bytes / links.path_bytes_per_s > stage.bytes / links.port_bytes_per_s();
+    const bool side_by_side = stage.beside.bytes > 0 && links.latency_s > 0;
+    return stage.drawn || (stage.uneven && (links.latency_s > 0 || paths_limit)) ||
+           (side_by_side && paths_limit);
+  });
 }
 
 /// Whether sites that compute less use the store while others still compute, although its links limit them.
@@ -144,7 +150,7 @@ bool approximates(const Resolved& resolved) {
          steps_of_short_last_round(resolved.plan, resolved.counts.axes.local_steps) > 0 ||
          uneven_ports_differ(resolved.plan, resolved.links.sets.all) || drifts(resolved) ||
          regions_wait(resolved) || waits_for_fragments(resolved) || server_still_sends(resolved) ||
-         latencies_overlap(resolved) || store_is_shared_in_turn(resolved) || !represented(resolved);
+         owners_differ(resolved) || store_is_shared_in_turn(resolved) || !represented(resolved);
 }
 
 std::vector<std::string> approximations(const Scenario& scenario, const Resolved& resolved) {
@@ -176,11 +182,12 @@ std::vector<std::string> approximations(const Scenario& scenario, const Resolved
     notes.emplace_back(
         "the closed form lets the server receive from fast sites while it still sends to slow ones, which it "
         "does not, and is too short; simulate the scenario instead");
-  if (latencies_overlap(resolved))
+  if (owners_differ(resolved))
     notes.emplace_back(
-        "the closed form lets experts wait for the latencies of the dense parameters, which are sent at the "
-        "same "
-        "time, and is too long by at most their latencies; simulate the scenario instead");
+        "the closed form takes the flows between owners of experts as those of a mean site, and is wrong by "
+        "several per cent (with windows that limit a path, layer by layer, and with recursive or "
+        "hierarchical "
+        "reductions by more); simulate the scenario instead");
   if (store_is_shared_in_turn(resolved))
     notes.emplace_back(
         "the closed form lets all sites use the store at the same time, but those with short steps have done "

@@ -139,6 +139,15 @@ struct StoreObjects {
   [[nodiscard]] double requests() const { return count * (result_bytes > 0 ? 2.0 : sites); }
 };
 
+/// Transfers of a stage that have fewer steps than the others, at the same time: while the ones wait for a
+/// latency, the others send.
+struct Beside {
+  double hops = 0;   // sequential one-way latencies
+  double bytes = 0;  // of the stage's bytes; 0: there are none
+  double flows =
+      1;  // of a site in each step, of which each gets as much of a port as the other transfers' flow
+};
+
 /// Transfers that run at the same time. The stages of a summary run one after the other.
 struct Stage {
   double latency_hops = 0;     // sequential one-way latencies of the longest transfer
@@ -155,9 +164,9 @@ struct Stage {
   double hidden_hops = 0;
   Between between = Between::any;
   Among among = Among::all_sites;
-  /// Transfers of different lengths that run at the same time: one sends while another waits for latencies.
-  /// The stage adds up their bytes, and has the latencies of the longest.
-  bool at_once = false;
+  Beside beside = {};
+  bool uneven = false;     // the flows between owners of experts differ in size, and are taken as equal
+  bool drawn = false;      // as many as random draws give
   bool halving = false;    // recursive halving and doubling: each step but the last two has another peer
   bool star = false;       // all bytes pass through the first site: it receives, then it sends
   double out_share = 0.5;  // share of the bytes that the first site of a star sends

@@ -203,6 +203,17 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
                        human_bytes(stage.out_share * stage.pair_bytes), rate(links.downlink_bytes_per_s),
                        rate(links.path_bytes_per_s)),
            seconds(costmodel::stage_s(stage, links))});
+    else if (stage.beside.bytes > 0 && links.latency_s > 0)
+      text += text_of(
+          {name + times + hop_text(scenario, links),
+           "two chains of steps that share the port, flow by flow; while one waits for a latency, the other "
+           "sends",
+           fmt::format("{:.6g} steps of {} in a flow, and {:.6g} of {} in {:.3g} flows; {} a step, {}",
+                       stage.latency_hops,
+                       human_bytes((stage.bytes - stage.beside.bytes) / stage.latency_hops),
+                       stage.beside.hops, human_bytes(stage.beside.bytes / stage.beside.hops),
+                       stage.beside.flows, seconds(links.latency_s), rate(links.port_bytes_per_s())),
+           seconds(costmodel::stage_s(stage, links))});
     else
       text += text_of(
           {name + times + hop_text(scenario, links),

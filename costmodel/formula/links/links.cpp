@@ -271,10 +271,26 @@ LinkSets link_sets(const Scenario& scenario) {
   return sets;
 }
 
+namespace {
+
+/// Seconds of a stage whose bytes take `sending_s` without latencies.
+double with_latencies_s(const Stage& stage, double sending_s, double latency_s) {
+  const Beside& beside = stage.beside;
+  if (beside.bytes == 0 || latency_s == 0 || sending_s == 0)
+    return stage.latency_hops * latency_s + sending_s;
+  const Chain own{stage.latency_hops, (stage.bytes - beside.bytes) / stage.latency_hops, 1},
+      other{beside.hops, beside.bytes / beside.hops, beside.flows};
+  return both_end_s(own, other, latency_s, stage.bytes / sending_s);
+}
+
+}  // namespace
+
 double stage_s(const Stage& stage, const Links& links) {
   const double at_path_s = stage.pair_bytes / links.path_bytes_per_s;
   const double latencies_s = stage.latency_hops * links.latency_s;
-  if (!stage.star) return latencies_s + std::max(stage.bytes / links.port_bytes_per_s(), at_path_s);
+  if (!stage.star)
+    return with_latencies_s(stage, std::max(stage.bytes / links.port_bytes_per_s(), at_path_s),
+                            links.latency_s);
   const auto one_way_s = [&](double at_first_bytes_per_s, double at_other_bytes_per_s) {
     const double at_first_s = stage.bytes / at_first_bytes_per_s,
                  at_other_s = stage.pair_bytes / at_other_bytes_per_s;

@@ -58,8 +58,9 @@ inline double preparation_s(const Stage& stage, double payload_s_per_byte) {
          (stage.out_share * (stage.bytes + stage.pair_bytes) + (1.0 - stage.out_share) * stage.pair_bytes);
 }
 
-/// Duration of a stage over these links: hops · latency + max(bytes ÷ port, bytes of a pair ÷ path). In a
-/// star, the first site first receives all bytes of one direction and then sends all of the other one:
+/// Duration of a stage over these links: hops · latency + max(bytes ÷ port, bytes of a pair ÷ path). With
+/// transfers beside it, one of both sends while the other waits for a latency (both_end_s). In a star, the
+/// first site first receives all bytes of one direction and then sends all of the other one:
 ///   max(bytes in ÷ downlink, bytes of a pair in ÷ uplink) + max(bytes out ÷ uplink, bytes of a pair out ÷
 ///   downlink)
 double stage_s(const Stage& stage, const Links& links);

@@ -47,4 +47,56 @@ std::vector<double> ends_s(const std::vector<PortFlow>& flows, double port_bytes
   }
 }
 
+namespace {
+
+struct UnderWay {
+  const Chain& chain;
+  double steps_left, bytes_left;
+  double arrives_s = -1;  // what the step has sent; negative: it still sends
+
+  explicit UnderWay(const Chain& of) : chain(of), steps_left(of.steps), bytes_left(of.bytes) {}
+  [[nodiscard]] bool ended() const { return steps_left <= 0; }
+  [[nodiscard]] bool sends() const { return !ended() && arrives_s < 0; }
+  /// When all is over from `now_s` on, with a port of its own.
+  [[nodiscard]] double end_alone_s(double now_s, double latency_s, double bytes_per_s) const {
+    const double this_s = sends() ? now_s + bytes_left / bytes_per_s + latency_s : arrives_s;
+    return this_s + (steps_left - 1) * (chain.bytes / bytes_per_s + latency_s);
+  }
+};
+
+}  // namespace
+
+double both_end_s(const Chain& a, const Chain& b, double latency_s, double port_bytes_per_s) {
+  UnderWay chains[] = {UnderWay(a), UnderWay(b)};
+  double now_s = 0;
+  // Each turn of the loop ends what a step sends, or lets it arrive.
+  while (!chains[0].ended() && !chains[1].ended()) {
+    double flows = 0, next_s = platforms::kUnlimited;
+    for (const UnderWay& one : chains) flows += one.sends() ? one.chain.flows : 0;
+    const auto rate = [&](const UnderWay& one) { return port_bytes_per_s * one.chain.flows / flows; };
+    double ends_s[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      const UnderWay& one = chains[i];
+      ends_s[i] = one.sends() ? now_s + one.bytes_left / rate(one) : one.arrives_s;
+      next_s = std::min(next_s, ends_s[i]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      UnderWay& one = chains[i];
+      const bool ends = ends_s[i] <= next_s;
+      if (one.sends()) {
+        one.bytes_left -= rate(one) * (next_s - now_s);
+        if (ends || one.bytes_left <= 1e-9 * one.chain.bytes) one.arrives_s = next_s + latency_s;
+      } else if (ends) {
+        one.arrives_s = -1;
+        one.bytes_left = one.chain.bytes;
+        --one.steps_left;
+      }
+    }
+    now_s = next_s;
+  }
+  for (const UnderWay& one : chains)
+    if (!one.ended()) return one.end_alone_s(now_s, latency_s, port_bytes_per_s);
+  return now_s;
+}
+
 }  // namespace fomoe::costmodel

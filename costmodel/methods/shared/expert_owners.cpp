@@ -59,6 +59,40 @@ std::optional<Op> ExpertTransfers::migration(const ExpertOwners& owners, std::in
   return migrate;
 }
 
+namespace {
+
+/// To whom a site sends its experts in a ring of their owners, or directly.
+struct FlowsAmongOwners {
+  /// So many equal flows in each step take as much of the site's port as its flows do, which differ in size:
+  /// 1 ÷ Σ (share of the bytes)².
+  double count = 1;
+  double largest_share = 1;  // of the experts that the site sends to one peer; each peer of a direct exchange
+                             // gets a part of several experts
+  double share_to_next = 1;  // to the next site of a ring of all
+};
+
+FlowsAmongOwners flows_among_owners(const Axes& axes, const Fixed& fixed) {
+  const double owners = axes.expert_overlap, peers = axes.sites - 1.0;
+  if (fixed.placement == PlacementKind::fixed && !leaves_remainder(axes.sites, owners)) return {};
+  if (fixed.placement == PlacementKind::fixed || fixed.placement == PlacementKind::rotated) {
+    // The owners of an expert are consecutive sites: its last owner sends to the first one, all others to the
+    // next site. Each site is the last owner of one expert in O_e.
+    const double next = (owners - 1.0) / owners;
+    return {1.0 / (next * next + (1.0 - next) * (1.0 - next)), next, next};
+  }
+  // The next owner is any site, so that each one is that of a random number of the site's n experts: Σ² of
+  // its share is 1/n + (1 − 1/n)/(M − 1). The numbers are binomial, and the largest one of N = M·(M − 1)
+  // pairs is about n·p + √(2·n·p·(1 − p)·ln N). In a direct exchange, O_e − 1 sites share each expert.
+  const double drawn = std::max(1.0, fixed.moe_layers * fixed.experts * owners / axes.sites);
+  const double share = (fixed.collective == Collective::direct ? owners - 1.0 : 1.0) / peers;
+  const double spread = std::sqrt(2.0 * drawn * share * (1.0 - share) * std::log(axes.sites * peers));
+  const double largest = std::min(drawn, drawn * share + spread);
+  return {1.0 / (1.0 / drawn + (1.0 - 1.0 / drawn) / peers), largest / drawn,
+          fixed.collective == Collective::direct ? largest / drawn : 1.0 / peers};
+}
+
+}  // namespace
+
 Stage owners_stage(const Axes& axes, const Fixed& fixed, const DenseAndExperts& bytes) {
   if (axes.expert_overlap == axes.sites) return averaging_stage(axes, fixed, bytes.dense + bytes.experts);
   const double most_held = most_held_share(axes.sites, axes.expert_overlap, fixed.moe_layers, fixed.experts);
@@ -67,14 +101,26 @@ Stage owners_stage(const Axes& axes, const Fixed& fixed, const DenseAndExperts& 
   Stage stage;
   stage.latency_hops = averaging_hops(fixed, axes.sites);
   stage.bytes = averaging_factor(fixed, axes.sites) * bytes.dense + sent_of_experts;
-  // Owners in fixed blocks exchange with the same few sites. Other sets of owners are assumed to spread
-  // over all pairs.
-  const double peers = std::max(axes.sites - 1.0, 1.0);
-  const double expert_pair_bytes = fixed.placement == PlacementKind::fixed
-                                       ? (averaging_pair_factor(fixed, axes.expert_overlap) * held_bytes)
-                                       : (sent_of_experts / peers);
-  stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes.dense + expert_pair_bytes;
-  stage.at_once = axes.expert_overlap > 1.0;
+  if (axes.expert_overlap == 1.0) {
+    stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes.dense;
+    return stage;
+  }
+  FlowsAmongOwners flows = flows_among_owners(axes, fixed);
+  const bool in_ring_or_direct =
+      fixed.collective == Collective::ring || fixed.collective == Collective::direct;
+  // Assumed: in other collectives, the peers of the steps are the same sites for all experts of a fixed
+  // placement, and spread over all sites otherwise.
+  if (!in_ring_or_direct)
+    flows.largest_share = flows.share_to_next =
+        fixed.placement == PlacementKind::fixed ? 1.0 : 1.0 / (axes.sites - 1.0);
+  stage.uneven = !in_ring_or_direct || flows.count > 1.0;
+  stage.drawn = fixed.placement == PlacementKind::random || fixed.placement == PlacementKind::affinity;
+  const double expert_bytes = averaging_pair_factor(fixed, axes.expert_overlap) * held_bytes;  // to one peer
+  stage.pair_bytes =
+      std::max(averaging_pair_factor(fixed, axes.sites) * bytes.dense + flows.share_to_next * expert_bytes,
+               flows.largest_share * expert_bytes);
+  if (averaging_hops(fixed, axes.expert_overlap) < stage.latency_hops)
+    stage.beside = {averaging_hops(fixed, axes.expert_overlap), sent_of_experts, flows.count};
   return stage;
 }
 

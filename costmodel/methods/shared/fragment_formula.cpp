@@ -63,6 +63,8 @@ void add_layerwise_stages(PlanSummary& summary, const Axes& axes, const Fixed& f
   const auto add = [&](double times, const PartOf& part) {
     Stage stage = part_stage(axes, fixed, bytes, in_layers, part.share, part.beside);
     stage.latency_hops *= part.transfers;
+    stage.beside.hops *= part.transfers;
+    stage.uneven = stage.uneven || (stage.beside.bytes > 0 && part.transfers > 1);
     stage.times_per_round = times * rounds;
     stage.hidden_steps = hidden_steps;
     stage.hidden_forwards = forward * part.to;
