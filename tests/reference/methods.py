@@ -37,6 +37,30 @@ def seconds(s, latencies, sent):
     return latencies * s.latency + sent / min(s.up, s.down)
 
 
+def side_by_side(s, owners, dense_bytes, expert_bytes):
+    """Rings of all sites and of the owners of experts, which begin together and share a port equally while both of them send."""
+    rate = min(s.up, s.down)
+    if s.latency == 0 or hops(s, owners) in (0, hops(s)):
+        return seconds(s, hops(s), dense_bytes + expert_bytes)
+    each = [dense_bytes / hops(s), expert_bytes / hops(s, owners)]  # bytes of a step
+    steps, left, arrives, now = [hops(s), hops(s, owners)], list(each), [None, None], 0.0
+    while any(steps):
+        sending = [ring for ring in (0, 1) if steps[ring] and arrives[ring] is None]
+        ends = {ring: now + left[ring] * len(sending) / rate if ring in sending else arrives[ring] for ring in (0, 1) if steps[ring]}
+        soonest = min(ends.values())
+        for ring in sending:
+            left[ring] -= (soonest - now) * rate / len(sending)
+        now = soonest
+        for ring, end in ends.items():
+            if end > now and not (ring in sending and left[ring] < 1e-9 * each[ring]):
+                continue
+            if ring in sending:
+                arrives[ring] = now + s.latency
+            else:
+                steps[ring], arrives[ring], left[ring] = steps[ring] - 1, None, each[ring]
+    return now
+
+
 def both(s, factor, dense, sparse):
     """The bytes of the dense part and of all experts, each `factor` times."""
     return {"dense": factor * dense, "expert_sync": factor * sparse}
@@ -86,16 +110,16 @@ def fomoe(s, dense, sparse, step):
     busiest = {name: max(site[name] for site in of_sites) for name in sent}
     moving = seconds(s, gamma if o < m else 0, busiest["migration"])
     if s.fragments == 1 and s.overlap_steps == 0:
-        return Round(sent, moving + seconds(s, hops(s), busiest["dense"] + busiest["expert_sync"]))
+        return Round(sent, moving + side_by_side(s, o, busiest["dense"], busiest["expert_sync"]))
     # Fragments of layers with their experts, as in Streaming DiLoCo. Ambiguous: experts move when all of them have just been averaged,
     # so that a round after which they move sends all fragments after its last step, and hides nothing.
     transfers = []
     for layers, beside in fragments(s):
         of_dense = len(layers) / s.layers * (dense - s.vocabulary * s.d - 2 * s.d) + beside
         most = max(sum(of_site[layer] for layer in layers) for of_site in held)
-        transfers.append(seconds(s, hops(s), averaged_bytes * (ring_factor(m) * of_dense + ring_factor(o) * one * most)))
+        transfers.append(side_by_side(s, o, averaged_bytes * ring_factor(m) * of_dense, averaged_bytes * ring_factor(o) * one * most))
     hidden, together = [min(transfer, s.overlap_steps * step) for transfer in transfers], gamma if o < m else 0
-    at_once = seconds(s, hops(s), busiest["dense"] + busiest["expert_sync"])
+    at_once = side_by_side(s, o, busiest["dense"], busiest["expert_sync"])
     in_turn = (1 - together) * (sum(transfers) - sum(hidden)) + hidden[-1] / s.rounds
     return Round(sent, moving + in_turn + together * at_once)
 

@@ -314,10 +314,6 @@ double known_exchange_s(const LinkSets& sets, double steps, double pair_bytes) {
   return seconds;
 }
 
-}  // namespace
-
-namespace {
-
 // Bytes that each of the links which several paths share carries. A byte that crosses a link twice counts
 // twice.
 class SharedBytes {

@@ -253,8 +253,7 @@ TEST_CASE("explain: the last line is the closed form's answer") {
   for (const std::string more :
        {"", " --set strategy.method=ddp",
         " --set strategy.method=streaming_diloco --set strategy.fragments=2",
-        " --set platform.sites=4 --set strategy.placement=random --set strategy.expert_overlap=2 --set "
-        "platform.latency=0ms",
+        " --set platform.sites=4 --set strategy.placement=fixed --set strategy.expert_overlap=2",
         " --set strategy.method=pipeline_wan", " --set strategy.method=expert_parallel_wan"}) {
     CAPTURE(more);
     const Ran ran = run_in(source_dir(), "fomoe explain " + kTwoSites + more);
