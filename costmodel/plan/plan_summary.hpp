@@ -166,7 +166,7 @@ struct Stage {
   Among among = Among::all_sites;
   Beside beside = {};
   bool uneven = false;     // the flows between owners of experts differ in size, and are taken as equal
-  bool drawn = false;      // as many as random draws give
+  bool drawn = false;      // random draws decide how large the flows are
   bool halving = false;    // recursive halving and doubling: each step but the last two has another peer
   bool star = false;       // all bytes pass through the first site: it receives, then it sends
   double out_share = 0.5;  // share of the bytes that the first site of a star sends

@@ -80,6 +80,7 @@ double both_end_s(const Chain& a, const Chain& b, double latency_s, double port_
       ends_s[i] = one.sends() ? now_s + one.bytes_left / rate(one) : one.arrives_s;
       next_s = std::min(next_s, ends_s[i]);
     }
+    if (!(next_s < platforms::kUnlimited)) return next_s;
     for (int i = 0; i < 2; ++i) {
       UnderWay& one = chains[i];
       const bool ends = ends_s[i] <= next_s;

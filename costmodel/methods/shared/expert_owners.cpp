@@ -166,6 +166,7 @@ void add_migrations(PlanSummary& summary, const Axes& axes, const Fixed& fixed) 
   migration.bytes = most_missing_bytes;
   migration.pair_bytes = most_missing_bytes / std::max(axes.sites - 1.0, 1.0);
   migration.times_per_round = times;
+  migration.drawn = times > 0 && migration.bytes > 0;
   summary.add(migration);
 }
 
