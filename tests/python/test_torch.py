@@ -357,8 +357,7 @@ def test_the_report_has_the_files_of_the_start(tmp_path, monkeypatch):
 def test_a_model_whose_names_have_numbers_and_no_layers_is_sent_whole(tmp_path, method):
     model = torch.nn.Sequential(torch.nn.Embedding(50, 16), torch.nn.Linear(16, 64), torch.nn.LayerNorm(64), torch.nn.Linear(64, 50))
     fomoe.torch.shape(model, tmp_path / "shape.json")
-    document = one_site(method=method)
-    document["model"] = {"shape": str(tmp_path / "shape.json"), "sequence_length": 8}
+    document = one_site(method=method) | {"model": {"shape": str(tmp_path / "shape.json"), "sequence_length": 8}}
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     plan = fomoe.torch.Plan(document, model, optimizer)  # it refuses groups with other elements than the plan counts
     while not plan.done:
@@ -368,8 +367,7 @@ def test_a_model_whose_names_have_numbers_and_no_layers_is_sent_whole(tmp_path, 
 
 def test_a_shape_that_only_counts_parameters_has_no_parts(tmp_path):
     model = torch.nn.ModuleDict({"layers": torch.nn.ModuleList(torch.nn.Linear(8, size) for size in (8, 16, 32, 64))})
-    document = one_site(method="streaming_diloco")
-    document["model"] = {"shape": str(tmp_path / "shape.json"), "sequence_length": 8}
+    document = one_site(method="streaming_diloco") | {"model": {"shape": str(tmp_path / "shape.json"), "sequence_length": 8}}
     fomoe.torch.shape(model, tmp_path / "shape.json")
     with pytest.raises(fomoe.InputError, match="shape only counts parameters.*for example strategy.fragments = 1"):
         fomoe.torch.Plan(document, model, torch.optim.SGD(model.parameters(), lr=0.1))

@@ -66,9 +66,9 @@ struct FlowsAmongOwners {
   /// So many equal flows in each step take as much of the site's port as its flows do, which differ in size:
   /// 1 ÷ Σ (share of the bytes)².
   double count = 1;
-  double largest_share = 1;  // of the experts that the site sends to one peer; each peer of a direct exchange
-                             // gets a part of several experts
-  double share_to_next = 1;  // to the next site of a ring of all
+  /// Shares of the site's experts: those of which the peer that gets most of them gets a part, and those of
+  /// which the site next in the ring of all sites does.
+  double largest_share = 1, share_to_next = 1;
 };
 
 FlowsAmongOwners flows_among_owners(const Axes& axes, const Fixed& fixed) {

@@ -16,13 +16,7 @@ namespace {
 
 /// A run of four sites of which each fails alone. A failure loses 2 s of its site's work.
 FaultyRun at_own_pace() {
-  FaultyRun run;
-  run.work_s = 100;
-  run.round_s = 10;
-  run.sites = 4;
-  run.site_failures_per_s = 0.001;
-  run.outage_s = 5;
-  run.transfer_s = 3;
+  FaultyRun run = run_of_four(FailurePolicy::drop);
   run.own_pace = true;
   run.lost_s = 2;
   return run;

@@ -159,19 +159,11 @@ std::string described(const Scenario& scenario, double steps) {
 double tolerance_of(const Scenario& scenario) {
   // Stars and direct exchanges between ports that differ are within 2 % (unequal_sites_test.cpp).
   if (platforms::links_differ(scenario.platform)) return 0.02;
-  // The all-reduces of the owners of experts take fewer hops than that of all sites, and may send while the
-  // latter waits for a latency. The formula lets all bytes and all latencies follow each other.
-  const int overlap = scenario.strategy.expert_overlap;
-  if (scenario.strategy.method->partial_experts && 1 < overlap && overlap < scenario.sites()) return 0.01;
   // Sites with unequal steps have unequal outer steps, which may take up to 1 % of a round.
   if (costmodel::steps_unequal(
           costmodel::limits_of(scenario),
           static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites()))
     return 0.02;
-  // The formula takes the expected migrations of a random placement.
-  if (scenario.strategy.placement == costmodel::PlacementKind::random &&
-      scenario.strategy.method->partial_experts && overlap < scenario.sites())
-    return 0.01;
   return 1e-6;  // payloads are whole bytes, and norms are not in equal parts
 }
 
@@ -289,7 +281,10 @@ TEST_CASE(
         const bool blocks = placement == PlacementKind::fixed && overlap != 3;
         if (!partial || blocks) CHECK_FALSE(says);
         if (partial && placement == PlacementKind::random) CHECK(says);
-        CHECK(resolved.wall_clock_s() == doctest::Approx(simulated_s).epsilon(says ? 0.1 : 1e-6));
+        // Drawn pairs differ in size at every latency. Consecutive owners have two flows, one of which ends
+        // first.
+        const double tolerance = !says ? 1e-9 : placement == PlacementKind::random ? 0.08 : 0.01;
+        CHECK(resolved.wall_clock_s() == doctest::Approx(simulated_s).epsilon(tolerance));
         if (blocks && partial && latency_s > 0) {  // both one after the other would take longer
           costmodel::Resolved in_turn = resolved;
           for (costmodel::Stage& stage : in_turn.plan.stages) stage.beside = {};

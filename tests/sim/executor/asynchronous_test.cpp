@@ -180,7 +180,8 @@ TEST_CASE(
     const costmodel::RunReport report = tests::simulated(scenario), closed = costmodel::closed_form(scenario);
     // Each fragment that a worker sends comes back.
     CHECK(report.sites[0].bytes_sent == doctest::Approx(report.sites[1].bytes_sent).epsilon(1e-9));
-    CHECK(report.sites[0].bytes_sent == doctest::Approx(closed.sites[0].bytes_sent).epsilon(0.1));
+    // The closed form lets the first fragments wait for earlier ones, which makes its run longer.
+    CHECK(report.sites[0].bytes_sent == doctest::Approx(closed.sites[0].bytes_sent).epsilon(0.04));
   }
 }
 
