@@ -61,7 +61,9 @@ RingUse ring_use(const Scenario& scenario) {
   RingUse use;
   double steps_of_one = std::numeric_limits<double>::infinity();  // of the shortest ring
   for (const Stage& stage : summary.stages) {
-    const bool counts = told ? is_ring(stage) : stage.between == Between::any && !stage.star;
+    const bool counts =
+        told ? is_ring(stage)
+             : (stage.between == Between::any || stage.between == Between::owners) && !stage.star;
     if (!counts || stage.part_of_previous || stage.latency_hops == 0) continue;
     use.steps += stage.times_per_round * stage.latency_hops;
     use.bytes += stage.times_per_round * stage.bytes;

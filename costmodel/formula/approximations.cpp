@@ -104,7 +104,8 @@ bool server_still_sends(const Resolved& resolved) {
   return false;
 }
 
-/// Whether the flows between owners of experts matter that are taken as those of a mean site and step. Where
+/// Whether the flows between owners of experts matter that are taken as those of a mean site and step, or of
+/// the slowest hop of each ring. Where
 /// ports limit consecutive owners without latencies, all of them end together.
 bool owners_differ(const Resolved& resolved) {
   const Links& links = resolved.links.sets.all;
@@ -112,7 +113,9 @@ bool owners_differ(const Resolved& resolved) {
     const bool paths_limit =
         stage.pair_bytes / links.path_bytes_per_s > stage.bytes / links.port_bytes_per_s();
     const bool side_by_side = stage.beside.bytes > 0 && links.latency_s > 0;
-    return stage.drawn || (stage.uneven && (links.latency_s > 0 || paths_limit)) ||
+    const bool sites_differ =
+        stage.between == Between::owners && (resolved.links.limits.links_differ || unequal(resolved));
+    return sites_differ || stage.drawn || (stage.uneven && (links.latency_s > 0 || paths_limit)) ||
            (side_by_side && paths_limit);
   });
 }
@@ -184,8 +187,10 @@ std::vector<std::string> approximations(const Scenario& scenario, const Resolved
         "does not, and is too short; simulate the scenario instead");
   if (owners_differ(resolved))
     notes.emplace_back(
-        "the closed form takes the flows between owners of experts as those of a mean site, and is wrong by "
-        "several per cent (with windows that limit a path, layer by layer, and with recursive or "
+        "the closed form takes the flows between owners of experts as those of a mean site, and the slowest "
+        "hop "
+        "of a ring for all of it, and is wrong by several per cent (with windows that limit a path, layer by "
+        "layer, and with recursive or "
         "hierarchical "
         "reductions by more); simulate the scenario instead");
   if (store_is_shared_in_turn(resolved))
@@ -225,6 +230,7 @@ bool represents_sites(const PlanSummary& summary, bool links_differ, bool steps_
     if (steps_differ && stage.among != Among::all_sites) return false;
     // The layers of a transfer do not wait for each other, and overtake each other if links differ.
     const bool by_layers = stage.hidden_unequally || stage.part_of_previous;
+    if (stage.between == Between::owners && !by_layers) continue;  // owners_differ()
     if (stage.between == Between::any || by_layers) {
       if (steps_differ || links_differ) return false;
       continue;

@@ -81,6 +81,13 @@ std::vector<double> sent_to(const Resolved& resolved, int site, double bytes) {
         add_of_groups(part, site, stage.times_per_round * part.stage.bytes, to);
       continue;
     }
+    if (stage.between == Between::owners && resolved.links.sets.ring_order.size() == sites) {
+      const double of_ring = stage.times_per_round * (stage.bytes - stage.beside.bytes);
+      to[static_cast<std::size_t>(next_in_ring(resolved.links.sets.ring_order, site))] += of_ring;
+      for (const OwnerHop& hop : resolved.links.sets.owner_hops)
+        if (hop.from == site) to[static_cast<std::size_t>(hop.to)] += (weight - of_ring) * hop.share;
+      continue;
+    }
     const bool star = resolved.own_pace || stage.between == Between::first_site;
     if (stage.between == Between::ring && resolved.links.sets.ring_order.size() == sites) {
       to[static_cast<std::size_t>(next_in_ring(resolved.links.sets.ring_order, site))] += weight;

@@ -114,6 +114,7 @@ struct SentBytes {
 enum class Between {
   any,         // other patterns: the slowest links of the platform count
   ring,        // each site and the next one in the ring
+  owners,      // likewise, and beside it the next one in rings of the owners of experts
   pairs,       // all pairs of sites at the same time
   first_site,  // the first site and each other one
   store,       // each site and the store; the stage has objects
@@ -144,8 +145,9 @@ struct StoreObjects {
 struct Beside {
   double hops = 0;   // sequential one-way latencies
   double bytes = 0;  // of the stage's bytes; 0: there are none
-  double flows =
-      1;  // of a site in each step, of which each gets as much of a port as the other transfers' flow
+  /// Of a site in each step, of which each gets as much of a port as the other transfers' flow.
+  double flows = 1;
+  double largest_share = 1;  // of what a site sends in a step, to one other site
 };
 
 /// Transfers that run at the same time. The stages of a summary run one after the other.

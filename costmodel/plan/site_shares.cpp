@@ -1,5 +1,6 @@
 #include "costmodel/plan/site_shares.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -60,6 +61,17 @@ std::int64_t optimizer_steps(const Scenario& scenario) {
   const std::int64_t tokens_per_step =
       scenario.workload.global_batch_sequences * scenario.model.sequence_length;
   return (scenario.workload.tokens + tokens_per_step - 1) / tokens_per_step;
+}
+
+std::vector<double> next_owner_probabilities(int sites, int owners) {
+  std::vector<double> probabilities;
+  double probability = (owners - 1.0) / (sites - 1.0);
+  for (int gap = 1; gap < sites; ++gap) {
+    probabilities.push_back(probability);
+    const double others = sites - 1.0 - gap;
+    probability = others > 0 ? probability * std::max(0.0, others - (owners - 2.0)) / others : 0;
+  }
+  return probabilities;
 }
 
 }  // namespace fomoe::costmodel

@@ -24,6 +24,11 @@ constexpr std::int64_t experts_at(std::int64_t experts, int overlap, int sites, 
   return copies_at((layer + 1) * copies, sites, site) - copies_at(layer * copies, sites, site);
 }
 
+/// Where the owners of an expert are drawn and a ring goes through them in the order of all sites: for
+/// g = 1, …, sites − 1, the probability that the next owner is g sites further, C(M − 1 − g, O_e − 2) ÷
+/// C(M − 1, O_e − 1). Needs 2 ≤ owners ≤ sites.
+std::vector<double> next_owner_probabilities(int sites, int owners);
+
 /// How the experts are dealt out to the sites.
 struct ExpertShares {
   std::int64_t experts = 0, layers = 0;  // of each layer with experts, and number of these layers

@@ -7,6 +7,7 @@
 
 #include "costmodel/compute/compute_times.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/links/owner_rings.hpp"
 #include "costmodel/formula/links/region_links.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
@@ -173,6 +174,8 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
         stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times per round", stage.times_per_round);
     const costmodel::Links links = deciding_links(stage, resolved.links.sets);
     const double in_share = 1 - stage.out_share;
+    const costmodel::RingSteps alone =
+        stage.beside.bytes > 0 ? costmodel::ring_steps(stage, resolved.links.sets) : costmodel::RingSteps{};
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
     if (stage.between == costmodel::Between::store)
@@ -205,15 +208,16 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
            seconds(costmodel::stage_s(stage, links))});
     else if (stage.beside.bytes > 0 && links.latency_s > 0)
       text += text_of(
-          {name + times + hop_text(scenario, links),
+          {name + times,
            "two chains of steps that share the port, flow by flow; while one waits for a latency, the other "
            "sends",
-           fmt::format("{:.6g} steps of {} in a flow, and {:.6g} of {} in {:.3g} flows; {} a step, {}",
-                       stage.latency_hops,
-                       human_bytes((stage.bytes - stage.beside.bytes) / stage.latency_hops),
-                       stage.beside.hops, human_bytes(stage.beside.bytes / stage.beside.hops),
-                       stage.beside.flows, seconds(links.latency_s), rate(links.port_bytes_per_s())),
-           seconds(costmodel::stage_s(stage, links))});
+           fmt::format(
+               "{:.6g} steps of {} in a flow, each {} alone, and {:.6g} of {} in {:.3g} flows, each {} "
+               "alone; {}",
+               stage.latency_hops, human_bytes((stage.bytes - stage.beside.bytes) / stage.latency_hops),
+               seconds(alone.of_all), stage.beside.hops, human_bytes(stage.beside.bytes / stage.beside.hops),
+               stage.beside.flows, seconds(alone.of_owners), rate(links.port_bytes_per_s())),
+           seconds(costmodel::stage_s(stage, resolved.links.sets))});
     else
       text += text_of(
           {name + times + hop_text(scenario, links),
@@ -223,6 +227,7 @@ std::string stage_lines(const Scenario& scenario, const costmodel::Resolved& res
                        human_bytes(stage.pair_bytes), rate(links.path_bytes_per_s)),
            seconds(costmodel::stage_s(stage, links))});
     const bool over_all_links = stage.between == costmodel::Between::store ||
+                                stage.between == costmodel::Between::owners ||
                                 (stage.among != costmodel::Among::all_sites && resolved.links.sets.regions) ||
                                 (by_ports && resolved.links.sets.sites);  // the lines above, that is
     const double over_own_links_s = costmodel::stage_s(stage, links),

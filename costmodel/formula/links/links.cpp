@@ -6,6 +6,7 @@
 
 #include "costmodel/compose/ring_orders.hpp"
 #include "costmodel/compute/site_times.hpp"
+#include "costmodel/formula/links/owner_rings.hpp"
 #include "costmodel/formula/links/region_links.hpp"
 #include "costmodel/formula/links/shared_port.hpp"
 #include "costmodel/plan/regions.hpp"
@@ -185,8 +186,11 @@ Links slowest_of(const Platform& platform, const NetworkModel& network) {
 
 void add_ring(LinkSets& sets, const Platform& platform, const NetworkModel& network,
               const std::vector<int>& ring) {
-  for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
-    add(sets.ring, between(platform, network, ring[i], ring[(i + 1) % ring.size()]));
+  for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i) {
+    const Links hop = between(platform, network, ring[i], ring[(i + 1) % ring.size()]);
+    // Beside other rings, a hop that is never the slowest one may decide.
+    sets.owner_hops.empty() ? add(sets.ring, hop) : sets.ring.push_back(hop);
+  }
 }
 
 /// Adds the links of sites that differ.
@@ -262,35 +266,26 @@ LinkSets link_sets(const Scenario& scenario) {
   RingOrders orders(scenario);
   orders.apply(ring);
   sets.ring_order = ring;
+  sets.owner_hops = owner_hops(scenario, ring, orders);
   sets.regions = region_links(scenario, platform, orders, sets);
   if (!platforms::links_differ(scenario.platform) && !shared) {
     add_ring(sets, platform, network, ring);
     return sets;
   }
+  for (const OwnerHop& hop : sets.owner_hops)
+    sets.owners.push_back({between(platform, network, hop.from, hop.to), hop.share, hop.ring});
   add_differing(sets, std::move(platform), network, ring);
   return sets;
 }
 
-namespace {
-
-/// Seconds of a stage whose bytes take `sending_s` without latencies.
-double with_latencies_s(const Stage& stage, double sending_s, double latency_s) {
-  const Beside& beside = stage.beside;
-  if (beside.bytes == 0 || latency_s == 0 || sending_s == 0)
-    return stage.latency_hops * latency_s + sending_s;
-  const Chain own{stage.latency_hops, (stage.bytes - beside.bytes) / stage.latency_hops, 1},
-      other{beside.hops, beside.bytes / beside.hops, beside.flows};
-  return both_end_s(own, other, latency_s, stage.bytes / sending_s);
-}
-
-}  // namespace
-
 double stage_s(const Stage& stage, const Links& links) {
   const double at_path_s = stage.pair_bytes / links.path_bytes_per_s;
   const double latencies_s = stage.latency_hops * links.latency_s;
-  if (!stage.star)
-    return with_latencies_s(stage, std::max(stage.bytes / links.port_bytes_per_s(), at_path_s),
-                            links.latency_s);
+  if (!stage.star) {
+    const double sending_s = std::max(stage.bytes / links.port_bytes_per_s(), at_path_s);
+    if (stage.beside.bytes == 0 || links.latency_s == 0) return latencies_s + sending_s;
+    return side_by_side_s(stage, ring_steps(stage, links), stage.bytes / sending_s);
+  }
   const auto one_way_s = [&](double at_first_bytes_per_s, double at_other_bytes_per_s) {
     const double at_first_s = stage.bytes / at_first_bytes_per_s,
                  at_other_s = stage.pair_bytes / at_other_bytes_per_s;
@@ -343,10 +338,11 @@ double over_shared_s(const Stage& stage, const LinkSets& sets) {
   const Platform& platform = *sets.sites;
   const double latencies_s = stage.latency_hops * sets.all.latency_s;
   SharedBytes bytes(platform), back(platform);
-  if (stage.between == Between::ring) {
+  if (stage.between == Between::ring || stage.between == Between::owners) {
     const std::vector<int>& ring = sets.ring_order;
     for (std::size_t i = 0; i < ring.size(); ++i)
-      bytes.add(ring[i], ring[(i + 1) % ring.size()], stage.bytes);
+      bytes.add(ring[i], ring[(i + 1) % ring.size()], stage.bytes - stage.beside.bytes);
+    for (const OwnerHop& hop : sets.owner_hops) bytes.add(hop.from, hop.to, hop.share * stage.beside.bytes);
     return latencies_s + bytes.longest_s();
   }
   for (int from = 0; from < platform.size(); ++from) {
@@ -370,6 +366,8 @@ double over_own_links_s(const Stage& stage, const LinkSets& sets) {
     for (const Links& hop : sets.ring) longest_s = std::max(longest_s, stage_s(stage, hop));
     return longest_s;
   }
+  if (stage.between == Between::owners)
+    return side_by_side_s(stage, ring_steps(stage, sets), slowest_bytes_per_s(stage, sets));
   const double bytes = stage.pair_bytes;
   return stage.between == Between::pairs
              ? known_exchange_s(sets, stage.latency_hops, bytes / std::max(1.0, stage.latency_hops))

@@ -28,6 +28,18 @@ struct Links {
 
 struct RegionLinks;
 
+/// From a site to the next one in rings of the owners of experts.
+struct OwnerHop {
+  int from, to;
+  double share;  // of what the site sends in a step of these rings
+  int ring;      // rings of different numbers do not wait for each other
+};
+struct OwnerLinks {
+  Links links;
+  double share;
+  int ring;
+};
+
 /// The links of a platform, as the closed form uses them. If sites are equal, only `all` is used.
 struct LinkSets {
   Links all;                             // the slowest ports and path and the longest latency of the platform
@@ -38,8 +50,10 @@ struct LinkSets {
   std::shared_ptr<const platforms::Platform> sites;  // with payload rates
   std::shared_ptr<const StoreLinks> store;           // with payload rates; null: the platform has none
   std::shared_ptr<const RegionLinks> regions;        // null: no regions, or they are all alike
-  std::vector<int> ring_order;    // if sites differ, paths share links, or egress has a price by destination
-  double payload_s_per_byte = 0;  // of preparing what a site sends, during which it does not send
+  std::vector<int> ring_order;  // if sites differ, paths share links, or egress has a price by destination
+  std::vector<OwnerHop> owner_hops;  // as ring_order (owner_rings.hpp)
+  std::vector<OwnerLinks> owners;    // their links, if sites differ
+  double payload_s_per_byte = 0;     // of preparing what a site sends, during which it does not send
   /// Direct exchanges that were computed over these sites: rows of a sweep repeat them.
   struct Exchange {
     double steps, pair_bytes, seconds;
@@ -59,7 +73,7 @@ inline double preparation_s(const Stage& stage, double payload_s_per_byte) {
 }
 
 /// Duration of a stage over these links: hops · latency + max(bytes ÷ port, bytes of a pair ÷ path). With
-/// transfers beside it, one of both sends while the other waits for a latency (both_end_s). In a star, the
+/// transfers beside it, one of both sends while the other waits (side_by_side_s). In a star, the
 /// first site first receives all bytes of one direction and then sends all of the other one:
 ///   max(bytes in ÷ downlink, bytes of a pair in ÷ uplink) + max(bytes out ÷ uplink, bytes of a pair out ÷
 ///   downlink)

@@ -58,15 +58,15 @@ struct UnderWay {
   [[nodiscard]] bool ended() const { return steps_left <= 0; }
   [[nodiscard]] bool sends() const { return !ended() && arrives_s < 0; }
   /// When all is over from `now_s` on, with a port of its own.
-  [[nodiscard]] double end_alone_s(double now_s, double latency_s, double bytes_per_s) const {
-    const double this_s = sends() ? now_s + bytes_left / bytes_per_s + latency_s : arrives_s;
-    return this_s + (steps_left - 1) * (chain.bytes / bytes_per_s + latency_s);
+  [[nodiscard]] double end_alone_s(double now_s, double bytes_per_s) const {
+    const double this_s = sends() ? now_s + bytes_left / bytes_per_s + chain.wait_s : arrives_s;
+    return this_s + (steps_left - 1) * (chain.bytes / bytes_per_s + chain.wait_s);
   }
 };
 
 }  // namespace
 
-double both_end_s(const Chain& a, const Chain& b, double latency_s, double port_bytes_per_s) {
+double both_end_s(const Chain& a, const Chain& b, double port_bytes_per_s) {
   UnderWay chains[] = {UnderWay(a), UnderWay(b)};
   double now_s = 0;
   // Each turn of the loop ends what a step sends, or lets it arrive.
@@ -86,7 +86,7 @@ double both_end_s(const Chain& a, const Chain& b, double latency_s, double port_
       const bool ends = ends_s[i] <= next_s;
       if (one.sends()) {
         one.bytes_left -= rate(one) * (next_s - now_s);
-        if (ends || one.bytes_left <= 1e-9 * one.chain.bytes) one.arrives_s = next_s + latency_s;
+        if (ends || one.bytes_left <= 1e-9 * one.chain.bytes) one.arrives_s = next_s + one.chain.wait_s;
       } else if (ends) {
         one.arrives_s = -1;
         one.bytes_left = one.chain.bytes;
@@ -96,8 +96,21 @@ double both_end_s(const Chain& a, const Chain& b, double latency_s, double port_
     now_s = next_s;
   }
   for (const UnderWay& one : chains)
-    if (!one.ended()) return one.end_alone_s(now_s, latency_s, port_bytes_per_s);
+    if (!one.ended()) return one.end_alone_s(now_s, port_bytes_per_s);
   return now_s;
+}
+
+double in_turn_s(Turns first, Turns second) {
+  double free_s = 0, ready_s[2] = {0, 0};
+  Turns* const turns[2] = {&first, &second};
+  while (first.messages > 0 || second.messages > 0) {
+    const bool other = first.messages <= 0 || (second.messages > 0 && ready_s[1] < ready_s[0]);
+    Turns& next = *turns[other];
+    free_s = std::max(free_s, ready_s[other]) + next.send_s;
+    ready_s[other] = free_s + next.wait_s;
+    --next.messages;
+  }
+  return std::max(ready_s[0], ready_s[1]);
 }
 
 }  // namespace fomoe::costmodel

@@ -6,6 +6,7 @@
 
 #include "costmodel/formula/links/connection_window.hpp"
 #include "costmodel/formula/links/region_links.hpp"
+#include "costmodel/formula/links/shared_port.hpp"
 
 namespace fomoe::costmodel {
 
@@ -24,6 +25,8 @@ struct Way {
   };
   std::vector<Peer> peers = {};
   double now_s = 0;
+  double share = 1;  // as of an OwnerHop
+  int ring = 0;
 
   void pause(double seconds) {
     window.pause(seconds);
@@ -72,6 +75,19 @@ double added_s(const Stage& stage, Way& way, double streams) {
   return sum_s;
 }
 
+/// Seconds that windows add to one of so many messages, the mean of all.
+double added_to_message_s(Way& way, double messages, double bytes, double rate) {
+  double sum_s = 0, before_s = -1;
+  const double of_connection = bytes / way.links.connections, its_rate = rate / way.links.connections;
+  for (double i = 0; i < messages; ++i) {
+    const double added_s = way.window.send_s(of_connection, its_rate) - of_connection / its_rate;
+    sum_s += added_s;
+    if (added_s <= 1e-12 || added_s == before_s) return (sum_s + added_s * (messages - i - 1)) / messages;
+    before_s = added_s;
+  }
+  return sum_s / std::max(1.0, messages);
+}
+
 class Windows {
  public:
   explicit Windows(const LinkSets& links) : links_(links) {}
@@ -93,6 +109,7 @@ class Windows {
 
  private:
   StageDuration next(const Stage& stage, const LinkSets& links, double pause_s) {
+    if (stage.between == Between::owners) return next_of_owners(stage, links, pause_s);
     const bool ring = stage.between == Between::ring && links.sites != nullptr;
     const double before_s = stage_s(stage, links);
     StageDuration longest{before_s, 0};
@@ -104,6 +121,49 @@ class Windows {
       if (seconds + added > longest.seconds) longest = {seconds + added, added};
     }
     return longest;
+  }
+
+  /// Both rings send over the same connections, one message after another. In each ring, the hop with the
+  /// longest steps makes all others wait.
+  StageDuration next_of_owners(const Stage& stage, const LinkSets& links, double pause_s) {
+    const Beside& beside = stage.beside;
+    const auto send_s = [&](Way& way, double messages, double bytes, double share) {
+      way.pause(pause_s);
+      const double rate = std::min(way.links.path_bytes_per_s, share * way.links.port_bytes_per_s());
+      return share * bytes / rate + added_to_message_s(way, messages, share * bytes, rate);
+    };
+    struct Sent {
+      const Way* way;
+      double seconds;
+    };
+    std::vector<Sent> all, owners;
+    double step_s = 0;              // of the ring of all sites
+    std::map<int, double> steps_s;  // of each ring of owners
+    for (Way& way : ways_of(Between::ring, links)) {
+      all.push_back(
+          {&way, send_s(way, stage.latency_hops, (stage.bytes - beside.bytes) / stage.latency_hops, 1)});
+      step_s = std::max(step_s, all.back().seconds + way.links.latency_s);
+    }
+    for (Way& way : ways_of(Between::owners, links)) {
+      const double share = links.owners.empty() ? beside.largest_share : way.share;
+      owners.push_back({&way, send_s(way, beside.hops, beside.bytes / beside.hops, share)});
+      double& of_ring = steps_s[way.ring];
+      of_ring = std::max(of_ring, owners.back().seconds + way.links.latency_s);
+    }
+    double longest_s = stage.latency_hops * step_s;
+    for (const auto& [ring, of_ring] : steps_s) longest_s = std::max(longest_s, beside.hops * of_ring);
+    for (const Sent& one : all) {
+      for (const Sent& other : owners) {
+        const Links &a = one.way->links, &b = other.way->links;
+        if (a.from != b.from || a.to != b.to) continue;
+        longest_s = std::max(
+            longest_s, in_turn_s({stage.latency_hops, one.seconds, step_s - one.seconds},
+                                 {beside.hops, other.seconds, steps_s[other.way->ring] - other.seconds}));
+      }
+    }
+    const double before_s = stage_s(stage, links);
+    const double seconds = std::max(before_s, longest_s + preparation_s(stage, links.payload_s_per_byte));
+    return {seconds, seconds - before_s};
   }
 
   std::vector<Way>& ways_of(Between between, const LinkSets& sets) {
@@ -124,6 +184,14 @@ class Windows {
     }
     if (sets.sites == nullptr || between == Between::any) {
       add(sets.all);
+      return ways;
+    }
+    if (between == Between::owners) {
+      for (const OwnerLinks& hop : sets.owners) {
+        add(hop.links);
+        ways.back().share = hop.share;
+        ways.back().ring = hop.ring;
+      }
       return ways;
     }
     for (const Links& links : between == Between::ring    ? sets.ring

@@ -80,31 +80,35 @@ FlowsAmongOwners flows_among_owners(const Axes& axes, const Fixed& fixed) {
     const double next = (owners - 1.0) / owners;
     return {1.0 / (next * next + (1.0 - next) * (1.0 - next)), next, next};
   }
-  // The next owner is any site, so that each one is that of a random number of the site's n experts: Σ² of
-  // its share is 1/n + (1 − 1/n)/(M − 1). The numbers are binomial, and the largest one of N = M·(M − 1)
-  // pairs is about n·p + √(2·n·p·(1 − p)·ln N). In a direct exchange, O_e − 1 sites share each expert.
+  // Each owner is the next one of a random number of the site's n experts: Σ² of its share is
+  // 1/n + (1 − 1/n)·Σ p². The numbers are binomial, and the largest one of N pairs is about
+  // n·p + √(2·n·p·(1 − p)·ln N). In a direct exchange, each of the O_e − 1 others gets an expert.
+  const bool direct = fixed.collective == Collective::direct;
   const double drawn = std::max(1.0, fixed.moe_layers * fixed.experts * owners / axes.sites);
-  const double share = (fixed.collective == Collective::direct ? owners - 1.0 : 1.0) / peers;
-  const double spread = std::sqrt(2.0 * drawn * share * (1.0 - share) * std::log(axes.sites * peers));
+  const double share = (owners - 1.0) / peers;  // also that of the next site in a ring
+  double sum_of_squares = direct ? 1.0 / peers : 0.0;
+  if (!direct)
+    for (const double probability :
+         next_owner_probabilities(static_cast<int>(axes.sites), static_cast<int>(owners)))
+      sum_of_squares += probability * probability;
+  const double pairs = direct || owners == 2.0 ? axes.sites * peers : axes.sites;
+  const double spread = std::sqrt(2.0 * drawn * share * (1.0 - share) * std::log(pairs));
   const double largest = std::min(drawn, drawn * share + spread);
-  return {1.0 / (1.0 / drawn + (1.0 - 1.0 / drawn) / peers), largest / drawn,
-          fixed.collective == Collective::direct ? largest / drawn : 1.0 / peers};
+  return {1.0 / (1.0 / drawn + (1.0 - 1.0 / drawn) * sum_of_squares), largest / drawn,
+          direct ? largest / drawn : share};
 }
 
 }  // namespace
 
 Stage owners_stage(const Axes& axes, const Fixed& fixed, const DenseAndExperts& bytes) {
   if (axes.expert_overlap == axes.sites) return averaging_stage(axes, fixed, bytes.dense + bytes.experts);
+  if (axes.expert_overlap == 1.0) return averaging_stage(axes, fixed, bytes.dense);
   const double most_held = most_held_share(axes.sites, axes.expert_overlap, fixed.moe_layers, fixed.experts);
   const double held_bytes = bytes.experts * most_held;
   const double sent_of_experts = averaging_factor(fixed, axes.expert_overlap) * held_bytes;
   Stage stage;
   stage.latency_hops = averaging_hops(fixed, axes.sites);
   stage.bytes = averaging_factor(fixed, axes.sites) * bytes.dense + sent_of_experts;
-  if (axes.expert_overlap == 1.0) {
-    stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * bytes.dense;
-    return stage;
-  }
   FlowsAmongOwners flows = flows_among_owners(axes, fixed);
   const bool in_ring_or_direct =
       fixed.collective == Collective::ring || fixed.collective == Collective::direct;
@@ -120,7 +124,9 @@ Stage owners_stage(const Axes& axes, const Fixed& fixed, const DenseAndExperts& 
       std::max(averaging_pair_factor(fixed, axes.sites) * bytes.dense + flows.share_to_next * expert_bytes,
                flows.largest_share * expert_bytes);
   if (averaging_hops(fixed, axes.expert_overlap) < stage.latency_hops)
-    stage.beside = {averaging_hops(fixed, axes.expert_overlap), sent_of_experts, flows.count};
+    stage.beside = {averaging_hops(fixed, axes.expert_overlap), sent_of_experts, flows.count,
+                    flows.largest_share};
+  if (fixed.collective == Collective::ring) stage.between = Between::owners;
   return stage;
 }
 

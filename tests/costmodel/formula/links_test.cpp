@@ -39,16 +39,16 @@ TEST_CASE(
 TEST_CASE("two transfers by hand: while one waits for a latency, the other one has the port") {
   // Of 100 B/s, with a latency of 1 s: 2 steps of 100 B, and one of 300 B. Both send 100 B in 2 s. Until 3 s,
   // the other one sends 100 B, and then both send their last 100 B until 5 s, which arrive at 6 s.
-  const Chain two{2, 100, 1}, one{1, 300, 1};
-  CHECK(both_end_s(two, one, 1, 100) == Approx(6).epsilon(1e-12));
-  CHECK(both_end_s(one, two, 1, 100) == Approx(6).epsilon(1e-12));
+  const Chain two{2, 100, 1, 1}, one{1, 300, 1, 1};
+  CHECK(both_end_s(two, one, 100) == Approx(6).epsilon(1e-12));
+  CHECK(both_end_s(one, two, 100) == Approx(6).epsilon(1e-12));
   // Its three flows have 75 B/s until 4 s, when both have sent. The second step is sent from 5 to 6 s.
-  CHECK(both_end_s(two, {1, 300, 3}, 1, 100) == Approx(7).epsilon(1e-12));
+  CHECK(both_end_s(two, {1, 300, 3, 1}, 100) == Approx(7).epsilon(1e-12));
   // Without latencies, nobody leaves the port free.
-  CHECK(both_end_s(two, one, 0, 100) == Approx(5).epsilon(1e-12));
-  CHECK(both_end_s({14, 1e6, 1}, {2, 8e6, 2}, 0, 1e6) == Approx(30).epsilon(1e-9));
+  CHECK(both_end_s({2, 100, 1, 0}, {1, 300, 1, 0}, 100) == Approx(5).epsilon(1e-12));
+  CHECK(both_end_s({14, 1e6, 1, 0}, {2, 8e6, 2, 0}, 1e6) == Approx(30).epsilon(1e-9));
   // A small one is hidden by the latencies of the other one.
-  CHECK(both_end_s({10, 100, 1}, {1, 1, 1}, 1, 100) == Approx(20.01).epsilon(1e-12));
+  CHECK(both_end_s({10, 100, 1, 1}, {1, 1, 1, 1}, 100) == Approx(20.01).epsilon(1e-12));
 }
 
 TEST_CASE("a direct exchange by hand: each step waits for the slowest port") {
