@@ -51,6 +51,17 @@ TEST_CASE("two transfers by hand: while one waits for a latency, the other one h
   CHECK(both_end_s({10, 100, 1, 1}, {1, 1, 1, 1}, 100) == Approx(20.01).epsilon(1e-12));
 }
 
+TEST_CASE("two transfers by hand that share a connection: one message after another") {
+  // 2 messages of 2 s and one of 3 s, which arrive 1 s later. From 0 to 2 s the first, until 5 s the other
+  // one, and from then on the second of the first transfer, which arrives at 8 s.
+  CHECK(in_turn_s({2, 2, 1}, {1, 3, 1}) == Approx(8).epsilon(1e-12));
+  // The one message of 3 s goes first; the others are sent from 3 to 5 s and from 6 to 8 s.
+  CHECK(in_turn_s({1, 3, 1}, {2, 2, 1}) == Approx(9).epsilon(1e-12));
+  // A message that fits into a wait delays nothing.
+  CHECK(in_turn_s({3, 1, 4}, {1, 4, 1}) == Approx(15).epsilon(1e-12));
+  CHECK(in_turn_s({3, 1, 4}, {0, 4, 1}) == Approx(15).epsilon(1e-12));
+}
+
 TEST_CASE("a direct exchange by hand: each step waits for the slowest port") {
   platforms::Platform platform = platforms::uniform(2, 1000, 1000, 0.1);
   platform.sites[1].uplink_bytes_per_s = 50;

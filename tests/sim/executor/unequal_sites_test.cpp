@@ -224,10 +224,33 @@ TEST_CASE(
 
 TEST_CASE("patterns without a formula for sites that differ are told") {
   Draws draws(34);
-  Scenario scenario = tests::ideal_scenario("fomoe", 4, 1);
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  scenario.strategy.collective = costmodel::Collective::recursive;
   CHECK(costmodel::represents_sites(scenario, costmodel::resolve(scenario)));  // equal sites
   scenario.platform = drawn_platform(draws, 4);
   CHECK_FALSE(costmodel::represents_sites(scenario, costmodel::resolve(scenario)));
   CHECK(costmodel::closed_form(scenario).notes.back().find("simulate the scenario instead") !=
         std::string::npos);
+}
+
+TEST_CASE("rings of owners over unequal links are close to the simulation, and said to be approximate") {
+  Draws draws(51);
+  constexpr int kScenarios = 24;
+  double sum = 0;
+  for (int drawn = 0; drawn < kScenarios; ++drawn) {
+    CAPTURE(drawn);
+    const int sites = 4 + 2 * draws.below(3);
+    Scenario scenario = tests::ideal_scenario("fomoe", sites, 2 + draws.below(sites - 2));
+    scenario.strategy.placement =
+        draws.below(2) == 0 ? costmodel::PlacementKind::fixed : costmodel::PlacementKind::random;
+    scenario.strategy.reshuffle_rounds = 1000;
+    scenario.strategy.ring_order =
+        draws.below(2) == 0 ? costmodel::RingOrder::best : costmodel::RingOrder::given;
+    scenario.platform = drawn_platform(draws, sites);
+    CHECK(costmodel::closed_form(scenario).notes.back().find("owners of experts") != std::string::npos);
+    const double error = transfer_error(scenario);
+    CHECK(std::abs(error) < 0.25);
+    sum += std::abs(error);
+  }
+  CHECK(sum / kScenarios < 0.05);
 }
