@@ -68,8 +68,9 @@ Platform with_store_as_site(Platform platform) {
   for (int site = 0; site < sites; ++site) {
     Path path{store.latency_s};
     path.machines = platform.sites[static_cast<std::size_t>(site)].machines;
-    platform.paths.set(site, sites, path);
     platform.paths.set(sites, site, path);
+    path.streams = platform.sites[static_cast<std::size_t>(site)].streams;
+    platform.paths.set(site, sites, path);
   }
   platform.sites.push_back({"store", std::min(store.uplink_bytes_per_s, kFastest_bytes_per_s),
                             std::min(store.downlink_bytes_per_s, kFastest_bytes_per_s)});

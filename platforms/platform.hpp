@@ -26,6 +26,7 @@ struct Site {
   bool machine_uplink = false, machine_downlink = false;  // rates of one machine; otherwise of the line
   int machines = 1;           // machines that carry the site's traffic; their rates are added already
   bool own_machines = false;  // their number was given for this site alone
+  int streams = 0;            // connections of what it sends, as Path::streams
 };
 
 /// A link on the routes of several pairs of sites, in one direction: a backbone, an office's line, transit.

@@ -178,23 +178,47 @@ std::string fewer_connections(const Scenario& scenario) {
   return text.str();
 }
 
+namespace {
+
+/// What limits the connections of the path.
+std::string reason_of(const Limited& limited, const platforms::Platform& platform,
+                      const NetworkModel& network) {
+  const platforms::Path& path = platform.path(limited.from, limited.to);
+  const double round_trip_s = path.latency_s + platform.path(limited.to, limited.from).latency_s;
+  NetworkModel without_loss = network, without_window = network;
+  without_loss.loss_rate.reset();
+  without_window.tcp_window_bytes.reset();
+  const auto raises = [&](const NetworkModel& other) {
+    return flow_cap_bytes_per_s(other, round_trip_s, path) > limited.carried_bytes_per_s;
+  };
+  if (raises(without_loss)) return "lost packets";
+  if (raises(without_window)) return "network_model.tcp_window";
+  if (connections_of(network, path) * path.connection_bytes_per_s <= limited.carried_bytes_per_s)
+    return "the rate of one connection of this path";
+  return "the buffers of their sockets";
+}
+
+}  // namespace
+
 std::string more_connections(const platforms::Platform& platform, const NetworkModel& network) {
   constexpr double kWorthSaying = 0.5;
   constexpr int kMostStreams = 64;
   if (!network.loss_rate && !network.initial_window_bytes) return {};
   const Limited limited = most_limited(platform, network);
   if (limited.share >= kWorthSaying) return {};
-  const double wanted = std::ceil(network.streams / limited.share);
+  const int of_path = platform.path(limited.from, limited.to).streams;
+  const int present = of_path > 0 ? of_path : network.streams;
+  const std::string key =
+      of_path > 0 ? "site." + platform.sites[static_cast<std::size_t>(limited.from)].name + ".streams"
+                  : "network_model.streams";
+  const double wanted = std::ceil(present / limited.share);
   const int streams = wanted < kMostStreams ? static_cast<int>(wanted) : kMostStreams;
-  if (streams <= network.streams) return {};
-  NetworkModel without_loss = network;
-  without_loss.loss_rate.reset();
-  const bool by_loss = most_limited(platform, without_loss).share > limited.share;
+  if (streams <= present) return {};
   std::ostringstream text;
-  text << std::setprecision(3) << "the " << network.streams << " of network_model.streams carry "
-       << text_of(limited, platform) << ", because of "
-       << (by_loss ? "lost packets" : "the buffers of their sockets") << "; network_model.streams=" << streams
-       << " would carry " << std::min(1.0, limited.share * streams / network.streams) * 100 << " %";
+  text << std::setprecision(3) << "the " << present << " of " << key << " carry "
+       << text_of(limited, platform) << ", because of " << reason_of(limited, platform, network) << "; "
+       << key << '=' << streams << " would carry " << std::min(1.0, limited.share * streams / present) * 100
+       << " %";
   return text.str();
 }
 

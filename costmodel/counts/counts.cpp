@@ -7,6 +7,7 @@
 #include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/local_tokens.hpp"
+#include "costmodel/model/parallelism.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -59,7 +60,7 @@ Counts counts_of(const Scenario& scenario) {
     if (!local_shares.empty()) site.load.executed_experts = executed_experts(site.model, site.used_experts);
     site.share_of_training = (counts.alike ? training : one_site && i > 0 ? 0.0 : 1.0) / counts.axes.sites;
     divide_batch(scenario, index, counts.alike, counts.mean_sequences, site);
-    site.load.gradient_bytes = gradient_bytes(site.model, site.load.sequences / site.load.gpus);
+    site.load.gradient_bytes = gradient_bytes(site.model, replica_sequences(site.model, site.load));
     if (site.share_of_training == 0) continue;
     site.need_of_gpu = need_of(site.model, site.load, memory_per_gpu(site.model, site.load));
     site.bytes_per_site = memory_per_site(site.model, site.load).total();

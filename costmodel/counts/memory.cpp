@@ -92,9 +92,13 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
 
 std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model, const SiteLoad& load) {
   if (model.gpus.gpu_memory_bytes == 0 || model.opaque) return std::nullopt;
+  const double of_replica = replica_sequences(model, load);
   const auto fits = [&](std::int64_t sequences) {
-    const MemoryBytes memory = memory_per_gpu(model, load, static_cast<double>(sequences));
-    return need_of(model, load, memory).needed <= model.gpus.gpu_memory_bytes;
+    SiteLoad with = load;
+    with.gradient_bytes =
+        of_replica > static_cast<double>(sequences) ? model.gradient_bytes : model.gradient_bytes_of_one_pass;
+    const MemoryBytes memory = memory_per_gpu(model, with, static_cast<double>(sequences));
+    return need_of(model, with, memory).needed <= model.gpus.gpu_memory_bytes;
   };
   // Memory grows with the micro-batch, but where one more sequence divides the logits into more chunks: then
   // it falls, and grows from there.

@@ -43,6 +43,11 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
       [&](double latency_s) { return latency_s * network.latency_factor; });
 }
 
+platforms::Platform platform_of_connections(const platforms::Platform& raw, NetworkModel network) {
+  if (network.initial_window_bytes) network.congestion_control = CongestionControl::reno;
+  return effective_platform(raw, network);
+}
+
 NetworkModel linux_host(double packet_bytes) {
   constexpr double kHeaders_bytes = 52, kFrameAndAcknowledgement_bytes = 26;
   NetworkModel network;
@@ -154,13 +159,16 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
   else if (network.loss_rate)
     terms.push_back({"loss_rate", text_of("packet loss limits each connection to ", network.segment_bytes,
                                           " B ÷ round trip × ", loss_text(network))});
+  if (network.loss_rate && network.congestion_control == CongestionControl::bbr &&
+      network.initial_window_bytes)
+    terms.push_back({"loss_rate", text_of("packets are lost with probability ", *network.loss_rate)});
   if (network.initial_window_bytes)
-    terms.push_back(
-        {"initial_window",
-         text_of("slow start of each connection from ", *network.initial_window_bytes,
-                 " B, doubled every round trip",
-                 network.idle_restart ? "; the window halves for each retransmission time-out of idleness"
-                                      : "")});
+    terms.push_back({"initial_window",
+                     text_of("slow start of each connection from ", *network.initial_window_bytes,
+                             " B, doubled every round trip",
+                             network.idle_restart && network.congestion_control != CongestionControl::bbr
+                                 ? "; the window halves for each retransmission time-out of idleness"
+                                 : "")});
   if (network.receives_ahead != off.receives_ahead && network.initial_window_bytes)
     terms.push_back({"receives_ahead", text_of("sites announce ", network.receives_ahead,
                                                " steps of a collective before their turn")});

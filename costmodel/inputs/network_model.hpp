@@ -99,6 +99,8 @@ inline constexpr double kMostBbrLoss = 0.15;
 /// The platform with the network model applied: rates × bandwidth_efficiency × free_share(), latencies ×
 /// latency_factor.
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network);
+/// Likewise, but where windows are counted, without congestion_share(): connections leave it by what they do.
+platforms::Platform platform_of_connections(const platforms::Platform& raw, NetworkModel network);
 
 /// Share of its send buffer that a Linux socket has in flight at most. A socket that was full takes data
 /// again when the free space is at least half of the space in use (sk_stream_is_writeable in the kernel's

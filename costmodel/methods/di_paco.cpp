@@ -33,28 +33,25 @@ std::vector<std::vector<NodeId>> sharers(int sites, int choices, int level) {
   return groups;
 }
 
-// Groups: the embedding, then the dense part and the experts of each level.
+// Groups: the embedding, then the dense part and the experts of each level. Norms outside of the layers go
+// with the first and the last level.
 std::vector<TensorGroup> module_groups(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;
-  const ParameterCounts counts = count_parameters(shape);
   const int levels = scenario.strategy.module_levels;
-  std::vector<TensorGroup> groups = {{{TensorClass::embedding}, 0, 0, 0, 0, counts.embedding}};
-  std::int64_t begin = 0, dense_left = counts.dense() - counts.embedding;
-  std::int64_t experts_left = counts.expert + counts.router;
-  const std::int64_t dense_of_layer = dense_left / std::max<std::int64_t>(shape.layers, 1);
-  const std::int64_t experts_of_layer = experts_left / std::max<std::int64_t>(moe_layers(shape), 1);
+  const std::vector<TensorGroup> of_layers = tensor_groups_by_layer(shape, /*skip_token=*/false);
+  std::vector<TensorGroup> groups = {of_layers[kEmbeddingGroup]};
+  std::int64_t begin = 0;
   for (int level = 0; level < levels; ++level) {
     const std::int64_t end = begin + chunk_elements(shape.layers, levels, level);
-    // Parameters outside the layers go with the last level.
-    const std::int64_t dense = level + 1 == levels ? dense_left : (end - begin) * dense_of_layer;
-    std::int64_t with_experts = 0;
-    for (std::int64_t layer = begin; layer < end; ++layer)
-      with_experts += moe_layer_of_layer(shape, layer).has_value() ? 1 : 0;
-    const std::int64_t experts = level + 1 == levels ? experts_left : with_experts * experts_of_layer;
-    dense_left -= dense;
-    experts_left -= experts;
-    groups.push_back({{TensorClass::attention, TensorClass::norm}, begin, end, 0, 0, dense});
-    groups.push_back({{TensorClass::router, TensorClass::expert}, begin, end, 0, shape.experts, experts});
+    TensorGroup dense{{TensorClass::attention, TensorClass::norm}, begin, end, 0, 0, 0};
+    TensorGroup experts{{TensorClass::router, TensorClass::expert}, begin, end, 0, shape.experts, 0};
+    for (std::size_t i = 1; i < of_layers.size(); ++i) {
+      if (of_layers[i].layer_begin < begin || of_layers[i].layer_begin >= end) continue;
+      const bool is_dense = i <= static_cast<std::size_t>(shape.layers);
+      (is_dense ? dense : experts).elements += of_layers[i].elements;
+    }
+    groups.push_back(std::move(dense));
+    groups.push_back(std::move(experts));
     begin = end;
   }
   return groups;

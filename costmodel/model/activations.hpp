@@ -61,7 +61,11 @@ double micro_batches_in_flight(const SiteModel& model, const SiteLoad& load, int
 /// Sequences in a micro-batch of one replica. If the sites are pipeline stages, the replicas of a site share
 /// each of the n micro-batches of the global batch.
 inline double replica_micro_batch(const SiteModel& model, const SiteLoad& load) {
-  if (model.pipeline_micro_batches == 0) return model.micro_batch_sequences;
+  if (model.pipeline_micro_batches == 0) {
+    // No replica has a larger micro-batch than its part of the batch.
+    return load.sequences > 0 ? std::min(model.micro_batch_sequences, replica_sequences(model, load))
+                              : model.micro_batch_sequences;
+  }
   const double shared_by = model.gpus.gpus_per_replica();
   return std::ceil(std::ceil(load.batch_sequences / model.pipeline_micro_batches) * shared_by / load.gpus);
 }

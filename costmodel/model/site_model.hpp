@@ -81,7 +81,7 @@ struct GpuNeed {
   ByteRange reserved, outside;
 };
 
-/// Bytes of the gradient of a parameter in a step with this many sequences for each GPU.
+/// Bytes of the gradient of a parameter in a step with this many sequences for each replica.
 inline double gradient_bytes(const SiteModel& model, double sequences) {
   return sequences > model.micro_batch_sequences ? model.gradient_bytes : model.gradient_bytes_of_one_pass;
 }

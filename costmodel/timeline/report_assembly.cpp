@@ -238,9 +238,9 @@ class Totals {
     for (SiteReport& site : report_.sites)
       site.idle_s = std::max(0.0, report_.round.duration_s - site.compute_s - site.exposed_communication_s);
     finish_report(report_);
-    find_busiest_link(report_,
-                      effective_platform(platforms::with_store_as_site(scenario.platform), scenario.network),
-                      per_round_);
+    find_busiest_link(
+        report_, platform_of_connections(platforms::with_store_as_site(scenario.platform), scenario.network),
+        per_round_);
     add_cost(report_, scenario);
     add_quality(report_, scenario);
     add_goodput(report_, scenario);

@@ -124,6 +124,10 @@ std::pair<std::string, std::string> target_amounts(const Target& target, double 
   // "1 h 35 min" is right to 1 %, which is how far neighbours are apart.
   if (texts.first == texts.second && target.name == "wall_clock")
     texts = {human_whole(one) + " s", human_whole(other) + " s"};
+  if (texts.first == texts.second && target.name == "cost") {
+    const std::string currency = scenario.prices ? " " + scenario.prices->currency : "";
+    texts = {fmt::format("{:.4g}{}", one, currency), fmt::format("{:.4g}{}", other, currency)};
+  }
   return texts;
 }
 

@@ -210,8 +210,8 @@ void write_files(const SimulateRequest& request, const costmodel::Scenario& scen
   if (request.trace.wanted())
     request.trace.output.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
   if (request.links.wanted()) {
-    const auto effective =
-        costmodel::effective_platform(platforms::with_store_as_site(scenario.platform), scenario.network);
+    const auto effective = costmodel::platform_of_connections(
+        platforms::with_store_as_site(scenario.platform), scenario.network);
     request.links.output.write(scenario::links_csv(run.plan, effective, run.timeline));
   }
 }

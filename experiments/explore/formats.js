@@ -29,9 +29,9 @@ function humanTime(seconds) {
     const parts = Math.round(seconds / small), each = big / small;
     return `${Math.floor(parts / each)} ${bigName} ${parts % each} ${smallName}`;
   };
-  if (seconds < 3600) return split(60, 1, "min", "s");
+  if (seconds < 3599.5) return split(60, 1, "min", "s");
   if (seconds > 86400e6) return humanCount(seconds / 86400) + " d";
-  if (seconds < 2 * 86400) return split(3600, 60, "h", "min");
+  if (seconds < 2 * 86400 - 30) return split(3600, 60, "h", "min");
   return split(86400, 3600, "d", "h");
 }
 

@@ -28,7 +28,11 @@ std::string without_infinities(const std::string& text) {
   std::string result;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\')) in_string = !in_string;
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) {  // an escaped quote ends no string
+      result += text.substr(i++, 2);
+      continue;
+    }
+    if (text[i] == '"') in_string = !in_string;
     bool replaced = false;
     for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
       if (in_string || replaced || text.compare(i, word.size(), word) != 0) continue;

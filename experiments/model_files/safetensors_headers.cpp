@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/nesting.hpp"
@@ -77,23 +78,27 @@ TensorHeader read_tensor(const std::string& path, const std::string& name, const
   return tensor;
 }
 
-// A model of several files has an index, which names the file of each tensor.
-void check_complete(const std::string& folder) {
+// A model of several files has an index, which names the file of each tensor: a folder may have other copies
+// of the model. Empty if there is no index.
+std::set<std::string> files_of_index(const std::string& folder) {
   const std::filesystem::path index = std::filesystem::path(folder) / "model.safetensors.index.json";
   const std::optional<std::string> text = whole_file(index.string());
-  if (!text) return;
+  if (!text) return {};
   if (const std::string excess = excess_in_sorted_json(*text, /*names=*/true); !excess.empty())
     refuse(index.string(), excess, "an index with the file of each tensor");
   const Header json = Header::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
     refuse(index.string(), "no weight_map", "an index with the file of each tensor");
+  std::set<std::string> files;
   for (const auto& [tensor, name] : json["weight_map"].items()) {
     if (!name.is_string() || !path_exists((std::filesystem::path(folder) / name.get<std::string>()).string()))
       refuse(index.string(),
              fmt::format("the file {} of the tensor {}, which is missing",
                          name.dump(-1, ' ', false, Header::error_handler_t::replace), tensor),
              "all files of the model in the folder");
+    files.insert(name.get<std::string>());
   }
+  return files;
 }
 
 }  // namespace
@@ -107,15 +112,17 @@ std::int64_t TensorHeader::elements() const {
 }
 
 std::vector<TensorHeader> read_safetensors_headers(const std::string& folder) {
+  const std::set<std::string> of_index = files_of_index(folder);
   std::vector<std::string> paths;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
+    if (entry.path().extension() != ".safetensors") continue;
+    if (of_index.empty() || of_index.contains(entry.path().filename().string()))
+      paths.push_back(entry.path().string());
   }
   if (paths.empty())
     refuse(folder, "a folder without *.safetensors files", "the folder of a model's weights");
   std::sort(paths.begin(), paths.end());
-  check_complete(folder);
   std::vector<TensorHeader> tensors;
   std::map<std::string, std::string> file_of;
   for (const std::string& path : paths) {

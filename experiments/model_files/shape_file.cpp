@@ -42,6 +42,10 @@ void check(const JsonObject& reader, const ModelShape& shape) {
           fmt::format("at most layers = {}", shape.layers));
   require(shape.experts == 0 || shape.active_experts > 0, "active_experts", shape.active_experts,
           "at least 1");
+  require(shape.window_layers <= shape.layers, "window_layers", shape.window_layers,
+          fmt::format("at most layers = {}", shape.layers));
+  require(!shape.opaque || shape.opaque->dense_parameters + shape.opaque->expert_parameters > 0, "opaque", 0,
+          "at least one parameter");
   if (!shape.opaque) {
     require(shape.d_model > 0, "d_model", shape.d_model,
             "at least 1, without parameter counts in \"opaque\"");

@@ -42,7 +42,8 @@ struct Counted {
   std::map<std::pair<std::string, std::int64_t>, LayerExperts> experts;         // by stack and layer
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> router_columns;  // for fused matrices
   std::int64_t vocabulary = 0, d_model = 0;
-  bool untied = false;
+  std::set<std::pair<std::int64_t, std::int64_t>> heads;  // shapes of matrices that may be unembeddings
+  [[nodiscard]] bool untied() const { return heads.contains({vocabulary, d_model}); }
   std::vector<std::string> left_out;
   std::size_t tensors = 0, files = 0;
   /// By stack and layer: the parts that project queries, and those that have a state of fixed size.
@@ -75,17 +76,18 @@ bool is_left_out(const TensorHeader& tensor, const std::set<std::string>& names)
 
 void note_tables(const TensorHeader& tensor, Counted& counted) {
   if (tensor.shape.size() != 2) return;
-  for (const char* table : {"embed_tokens.weight", "wte.weight", "word_embeddings.weight",
-                            "embeddings.weight", "tok_embeddings.weight", "embed_in.weight"}) {
+  for (const char* table :
+       {"embed_tokens.weight", "token_embedding.weight", "wte.weight", "word_embeddings.weight",
+        "embeddings.weight", "tok_embeddings.weight", "embed_in.weight"}) {
     if (!tensor.name.ends_with(table) ||
         tensor.shape[0] * tensor.shape[1] < counted.vocabulary * counted.d_model)
       continue;
     counted.vocabulary = tensor.shape[0];
     counted.d_model = tensor.shape[1];
   }
-  for (const char* head : {"lm_head.weight", "embed_out.weight"})
-    counted.untied = counted.untied || tensor.name.ends_with(head);
-  counted.untied = counted.untied || tensor.name == "output.weight";
+  for (const char* head : {"lm_head.weight", "embed_out.weight", "output.weight", "output_layer.weight",
+                           "unembed.weight", "head.weight", "ff_out.weight"})
+    if (tensor.name.ends_with(head)) counted.heads.insert({tensor.shape[0], tensor.shape[1]});
 }
 
 void count_expert(const TensorHeader& tensor, const TensorPlace& place, Counted& counted) {
@@ -306,7 +308,10 @@ ModelShape guess(const Counted& counted, const std::string& folder, std::vector<
            "model.layers.47.mlp.down_proj.weight");
   shape.d_model = counted.d_model;
   shape.vocabulary = counted.vocabulary;
-  shape.tied_embeddings = !counted.untied;
+  shape.tied_embeddings = !counted.untied();
+  notes.push_back({"unembedding of the model", Origin::assumed,
+                   counted.untied() ? "a matrix of its own, by the name of a tensor"
+                                    : "tied to the embedding: no tensor has the name of an unembedding"});
   shape.dense_layers = shape.layers;
   if (!counted.experts.empty()) {
     shape.dense_layers = 0;

@@ -155,14 +155,14 @@ class PlannerText {
     double lowest = first.value;
     for (const std::size_t i : answer_.chosen) lowest = std::min(lowest, at(i).value);
     const double above = first.value / lowest - 1;
+    const bool unknown = answer_.basis == Basis::unknown, few = first.rounds() < 20;
+    const char* rounds = !unknown ? "" : few ? "; no candidate has 20 rounds" : " with at least 20 rounds";
     return fmt::format(
-        "Recommended: {}, {}: {} of those at most {} above the lowest{} (--slack){}.\n", name_of(first),
-        amount(first), answer_.basis == Basis::unknown ? "it takes the least risk" : "the best perplexity",
-        human_percent(plan_.options.slack),
-        answer_.basis == Basis::unknown ? fmt::format(" with at least {:g} rounds", planner::kFewRounds) : "",
-        above > planner::kTie
-            ? fmt::format("; the lowest in the table is {} less", human_percent(1 - 1 / (1 + above)))
-            : "");
+        "Recommended: {}, {}: {} of those at most {} (--slack) above the lowest{}{}.\n", name_of(first),
+        amount(first), unknown ? "it takes the least risk" : "the best perplexity",
+        human_percent(plan_.options.slack), rounds,
+        above > planner::kTie ? "; the lowest in the table is " + human_percent(above / (1 + above)) + " less"
+                              : "");
   }
 
   Row titles() {

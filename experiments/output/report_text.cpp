@@ -231,8 +231,8 @@ std::string csv_header() {
   header += ",memory_bytes_per_site";
   add_names(header, "round_", costmodel::kRoundFields);
   return header +
-         ",limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,energy_"
-         "cost,energy_kwh,perplexity,perplexity_plus_"
+         ",limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,store_"
+         "cost,energy_cost,energy_kwh,perplexity,perplexity_plus_"
          "minus,fits,problem";
 }
 
@@ -250,9 +250,10 @@ std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenari
   const auto cell = [](bool known, double value) { return known ? fmt::format("{}", value) : std::string(); };
   const auto quality = report.quality.value_or(costmodel::Quality{});
   return row +
-         fmt::format(",{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
+         fmt::format(",{},{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
                      cell(priced, cost.gpu_cost), cell(priced, cost.egress_cost),
-                     cell(priced, cost.port_cost), cell(priced, cost.energy_cost),
+                     cell(priced, cost.port_cost), cell(priced, cost.store_cost),
+                     cell(priced, cost.energy_cost),
                      cell(cost.energy_kwh.has_value(), cost.energy_kwh.value_or(0)),
                      cell(quality.known, quality.perplexity),
                      cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0))) +

@@ -214,8 +214,10 @@ std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
   for (const ErrorLimit& limit : limits) {
     const std::optional<ErrorSummary> of = summary(runs, all, limit.what);
     if (!of) {
-      lines.push_back(
-          fmt::format("{}: no run lists its rounds, so the limit cannot be checked", name_of(limit.what)));
+      lines.push_back(fmt::format(
+          "{}: no run lists its rounds and has sites that ran at the same time, so the limit cannot be "
+          "checked",
+          name_of(limit.what)));
       continue;
     }
     const double found = statistic(*of, limit.statistic);

@@ -42,10 +42,10 @@ std::string human_time(double seconds) {
     const auto per_big = std::llround(big / small);
     return fmt::format("{} {} {} {}", parts / per_big, big_name, parts % per_big, small_name);
   };
-  if (seconds < 3600) return split(seconds, 60, 1, "min", "s");
+  if (seconds < 3599.5) return split(seconds, 60, 1, "min", "s");
   if (std::isinf(seconds)) return "inf d";
   if (seconds > 86400e6) return human_count(seconds / 86400) + " d";  // hours do not matter
-  if (seconds < 2 * 86400) return split(seconds, 3600, 60, "h", "min");
+  if (seconds < 2 * 86400 - 30) return split(seconds, 3600, 60, "h", "min");
   return split(seconds, 86400, 3600, "d", "h");
 }
 

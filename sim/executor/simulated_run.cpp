@@ -221,11 +221,8 @@ class Simulation {
   }
 
   [[nodiscard]] platforms::Platform platform() const {
-    costmodel::NetworkModel network = scenario_.network;
-    // Connections with windows have what BBR leaves by what it does.
-    if (windows()) network.congestion_control = costmodel::CongestionControl::reno;
-    const platforms::Platform effective =
-        costmodel::effective_platform(platforms::with_store_as_site(scenario_.platform), network);
+    const platforms::Platform effective = costmodel::platform_of_connections(
+        platforms::with_store_as_site(scenario_.platform), scenario_.network);
     return costmodel::platform_of(run_.plan, platforms::scaled_bandwidth(effective, rate_));
   }
 

@@ -111,7 +111,7 @@ TcpNetwork::Way TcpNetwork::make_way(const platforms::Platform& platform, int fr
   for (std::size_t i = 0; i < shared.size(); ++i) {
     if (i == on_path) way.before_latency = way.hops.size();
     const auto link = static_cast<std::size_t>(shared[i]);
-    way.hops.push_back(platform.shared_links[link].per_flow ? Hop{nullptr, shared[i]}
+    way.hops.push_back(platform.shared_links[link].per_flow ? Hop{nullptr, shared[i], true}
                                                             : Hop{&shared_[link], -1});
   }
   if (on_path == shared.size()) way.before_latency = way.hops.size();
@@ -198,11 +198,10 @@ std::uint32_t TcpNetwork::line(NodeId from, NodeId to, int number) {
   return index;
 }
 
-void TcpNetwork::put(double now_s, NodeId from, NodeId to, int number, std::int64_t bytes,
+void TcpNetwork::put(double now_s, NodeId from, NodeId to, int number, std::int64_t bytes, std::int64_t parts,
                      PartEvents& events) {
   const std::uint32_t index = line(from, to, number);
-  const int alike = lines_[index]->alike;
-  lines_[index]->tcp.put(now_s, (bytes + alike - 1) / alike, events);
+  lines_[index]->tcp.put(now_s, (bytes + parts - 1) / parts, events);
   pump(now_s, index);
 }
 

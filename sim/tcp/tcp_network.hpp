@@ -46,9 +46,11 @@ class TcpNetwork {
   [[nodiscard]] static int alike(int streams, int line) {
     return streams / lines(streams) + (line < streams % lines(streams) ? 1 : 0);
   }
-  /// Sends a part of a message on one of the lines of a pair of nodes of different sites.
+  /// Sends equal parts of a message, `bytes` in all, on one of the lines of a pair of nodes of different
+  /// sites. At most as many parts as connections of the line: fewer take as long, but the others, which carry
+  /// nothing then, load the links as well.
   void put(double now_s, costmodel::NodeId from, costmodel::NodeId to, int line, std::int64_t bytes,
-           PartEvents& events);
+           std::int64_t parts, PartEvents& events);
   /// A node tells another on one of their lines that it is ready for a message.
   void announce(double now_s, costmodel::NodeId from, costmodel::NodeId to, int line);
   /// When the next event is; infinite if there is none.

@@ -23,7 +23,7 @@ class TcpMessage : public Message, private PartEvents {
   }
   void accept() override {
     told_s_ = fluid().now() + fluid().latency_s(to_, from_);
-    each_line([this](int line, std::int64_t /*part_bytes*/) {
+    each_line([this](int line, std::int64_t /*bytes*/, std::int64_t /*parts*/) {
       transport_.tcp_.announce(fluid().now(), to_, from_, line);
     });
     accepted_ = true;
@@ -45,15 +45,15 @@ class TcpMessage : public Message, private PartEvents {
   void start() {
     if (events_.abandoned()) return;
     events_.moving(ref_, overhead_s_);
-    each_line([this](int, std::int64_t) { ++unwritten_; });
+    each_line([this](int, std::int64_t, std::int64_t) { ++unwritten_; });
     undelivered_ = unwritten_;
-    each_line([this](int line, std::int64_t part_bytes) {
-      transport_.tcp_.put(fluid().now(), from_, to_, line, part_bytes, *this);
+    each_line([this](int line, std::int64_t bytes, std::int64_t parts) {
+      transport_.tcp_.put(fluid().now(), from_, to_, line, bytes, parts, *this);
     });
     transport_.run_soon();
   }
 
-  /// Calls `use` with each line that carries a part of the message, and the bytes of that part.
+  /// Calls `use` with each line that carries parts of the message, their bytes, and their number.
   template <class Use>
   void each_line(const Use& use) {
     const int connections = transport_.connections(from_, to_);
@@ -61,7 +61,7 @@ class TcpMessage : public Message, private PartEvents {
     std::int64_t first = 0;
     for (int line = 0; first < parts; ++line) {
       const std::int64_t next = std::min(parts, first + TcpNetwork::alike(connections, line));
-      use(line, bytes_ * next / parts - bytes_ * first / parts);
+      use(line, bytes_ * next / parts - bytes_ * first / parts, next - first);
       first = next;
     }
   }

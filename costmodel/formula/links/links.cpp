@@ -10,6 +10,7 @@
 #include "costmodel/formula/links/region_links.hpp"
 #include "costmodel/formula/links/shared_port.hpp"
 #include "costmodel/plan/regions.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"
 #include "platforms/choose_sites.hpp"
 #include "platforms/each_path.hpp"
@@ -266,7 +267,7 @@ LinkSets link_sets(const Scenario& scenario) {
   RingOrders orders(scenario);
   orders.apply(ring);
   sets.ring_order = ring;
-  sets.owner_hops = owner_hops(scenario, ring, orders);
+  sets.owner_hops = owner_hops(scenario.strategy, effective_overlap(scenario), ring, orders);
   sets.regions = region_links(scenario, platform, orders, sets);
   if (!platforms::links_differ(scenario.platform) && !shared) {
     add_ring(sets, platform, network, ring);

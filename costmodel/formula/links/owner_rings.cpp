@@ -82,10 +82,9 @@ std::vector<OwnerHop> drawn_hops(int sites, int owners, const std::vector<NodeId
 
 }  // namespace
 
-std::vector<OwnerHop> owner_hops(const Scenario& scenario, const std::vector<NodeId>& ring_of_all,
+std::vector<OwnerHop> owner_hops(const Strategy& strategy, int owners, const std::vector<NodeId>& ring_of_all,
                                  RingOrders& orders) {
-  const Strategy& strategy = scenario.strategy;
-  const int sites = scenario.sites(), owners = effective_overlap(scenario);
+  const int sites = static_cast<int>(ring_of_all.size());
   if (strategy.collective != Collective::ring || owners < 2 || owners >= sites) return {};
   if (strategy.placement == PlacementKind::random || strategy.placement == PlacementKind::affinity)
     return drawn_hops(sites, owners, ring_of_all, orders);

@@ -7,9 +7,9 @@
 
 namespace fomoe::costmodel {
 
-/// The hops of the rings of owners; of drawn owners, those of the mean over all sets of them. Empty if the
-/// scenario has no such rings.
-std::vector<OwnerHop> owner_hops(const Scenario& scenario, const std::vector<NodeId>& ring_of_all,
+/// The hops of the rings of so many owners of each expert; of drawn owners, those of the mean over all sets
+/// of them. Empty if the scenario has no such rings.
+std::vector<OwnerHop> owner_hops(const Strategy& strategy, int owners, const std::vector<NodeId>& ring_of_all,
                                  RingOrders& orders);
 
 /// Seconds of a step of the ring of all sites, and of one of the owners' rings, had each the ports alone.

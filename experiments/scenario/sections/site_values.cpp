@@ -112,23 +112,21 @@ platforms::Platform with_own_paths(const Document& document, platforms::Platform
 platforms::Platform with_machines_of_sites(const Document& document, platforms::Platform platform,
                                            int machines) {
   std::vector<int> each(platform.sites.size(), machines);
-  std::vector<int> streams(platform.sites.size(), 0);
   each_site(document, platform, [&](const TableReader& table, int site) {
     const auto s = static_cast<std::size_t>(site);
     if (table.has("gateways")) {
       each[s] = table.small_count("gateways");
       platform.sites[s].own_machines = true;
     }
-    if (table.has("streams")) streams[s] = table.small_count("streams");
+    if (table.has("streams")) platform.sites[s].streams = table.small_count("streams");
   });
   if (std::any_of(each.begin(), each.end(), [](int one) { return one != 1; }))
     platform = platforms::with_machines(std::move(platform), each);
   for (int from = 0; from < platform.size(); ++from) {
-    if (streams[static_cast<std::size_t>(from)] == 0) continue;
+    const int streams = platform.sites[static_cast<std::size_t>(from)].streams;
+    if (streams == 0) continue;
     for (int to = 0; to < platform.size(); ++to)
-      if (from != to)
-        platform.change_path(
-            from, to, [&](platforms::Path& path) { path.streams = streams[static_cast<std::size_t>(from)]; });
+      if (from != to) platform.change_path(from, to, [&](platforms::Path& path) { path.streams = streams; });
   }
   return platform;
 }

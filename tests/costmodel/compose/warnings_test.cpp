@@ -125,6 +125,24 @@ TEST_CASE("connections that losses or buffers limit say what more of them would 
             "network_model.streams=64 would carry 28.7 %"));
   scenario.network.streams = 64;
   CHECK(more_connections(scenario.platform, scenario.network).empty());
+  // The connections of a site are its own, and other limits have other names.
+  scenario.network = linux_host();
+  scenario.network.streams = 9;
+  tests::change_each_path(scenario.platform, [](platforms::Path& path) { path.streams = 2; });
+  CHECK(has(more_connections(scenario.platform, scenario.network),
+            "the 2 of site.site-0.streams carry at most"));
+  CHECK(
+      has(more_connections(scenario.platform, scenario.network), "site.site-0.streams=5 would carry 100 %"));
+  scenario.network.tcp_window_bytes = 1e5;
+  CHECK(has(more_connections(scenario.platform, scenario.network), "because of network_model.tcp_window"));
+  scenario.network.tcp_window_bytes.reset();
+  tests::change_each_path(scenario.platform,
+                          [](platforms::Path& path) { path.connection_bytes_per_s = 1e6; });
+  CHECK(has(more_connections(scenario.platform, scenario.network), "because of the rate of one connection"));
+  tests::change_each_path(scenario.platform, [](platforms::Path& path) {
+    path.connection_bytes_per_s = platforms::kUnlimited;
+    path.streams = 0;
+  });
   for (platforms::Site& one : scenario.platform.sites) one.uplink_bytes_per_s = 1e6;
   scenario.network.streams = 4;
   CHECK(more_connections(scenario.platform, scenario.network).empty());

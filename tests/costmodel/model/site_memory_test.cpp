@@ -235,6 +235,16 @@ TEST_CASE("one pass of fomoe-train in bf16: the fuller of two moments; several p
   memory = memory_per_gpu(scenario);
   CHECK(memory.gradients == 4 * all);
   CHECK(memory.activations == doctest::Approx(500 * whole).epsilon(1e-12));
+  // GPUs that share the weights process the same sequences.
+  Scenario shared = scenario;
+  shared.gpus.count = shared.gpus.tensor_parallel = 2;
+  CHECK(counts_of(shared).at(0).load.gradient_bytes == 4);
+  // A replica has no larger micro-batch than its part of the batch.
+  Scenario half = scenario, replicas = scenario;
+  half.workload.global_batch_sequences = 3000;
+  replicas.gpus.count = 2;  // with 1,500 sequences each, as the one GPU of `half`
+  std::get<ProfiledCompute>(replicas.compute).micro_batch_sequences = 3000;
+  CHECK(memory_per_gpu(replicas).activations == memory_per_gpu(half).activations);
   // A site that trains the whole batch needs two passes where each of two sites needs one.
   std::get<ProfiledCompute>(scenario.compute).micro_batch_sequences = 3000;
   CHECK(counts_of(scenario).at(0).load.gradient_bytes == 2);

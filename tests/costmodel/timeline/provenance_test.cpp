@@ -77,6 +77,7 @@ TEST_CASE("provenance: memory names where the outer state is, the GPUs and the a
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.gpus.count = 4;
   scenario.gpus.micro_batch_sequences = 3;
+  scenario.workload.global_batch_sequences = 24;
   CHECK(
       text_of(scenario, "memory") ==
       "18 B per parameter plus the outer state, distributed over the 4 GPUs of a site; plus the activations "

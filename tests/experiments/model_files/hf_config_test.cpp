@@ -204,7 +204,10 @@ TEST_CASE("names of newer versions of the library, and numbers that only Python 
   const ModelShape newer = read(folder, config);
   CHECK(older == newer);
   std::string text = config.dump();
-  text.insert(1, "\"time_step_limit\": [-Infinity, Infinity], \"scale\": NaN, \"note\": \"NaN\", ");
+  text.insert(
+      1,
+      "\"_name_or_path\": \"C:\\\\models\\\\\", \"time_step_limit\": [-Infinity, Infinity], \"scale\": NaN, "
+      "\"note\": \"a \\\" and NaN\", ");
   write_all(folder / "c.json", text);
   CHECK(scenario::read_hf_config(folder / "c.json") == newer);
 }

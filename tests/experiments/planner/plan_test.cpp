@@ -262,13 +262,13 @@ model = "diloco-scaling-law"
 }
 
 TEST_CASE("a limit that only the pessimistic closed form exceeds is decided by the simulator") {
-  // The sites differ, and for groups of experts the closed form takes the slowest links for all transfers.
+  // The sites differ, and the closed form takes the slowest links for all transfers of recursive halving.
   const std::string scenario =
       source_dir() +
       "/experiments/scenarios/eight-regions.toml --set network_model.host=ideal --set "
       "compute.step_time=420ms --vary "
       "strategy.method=fomoe --vary strategy.local_steps=4 --vary strategy.expert_overlap=2 --vary "
-      "strategy.placement=fixed --vary strategy.collective=ring --vary strategy.payload_dtype=bf16";
+      "strategy.placement=fixed --vary strategy.collective=recursive --vary strategy.payload_dtype=bf16";
   const json free = planned(scenario);
   const json& row = free["frontier"][0];
   const double simulated_s = row["simulated"]["wall_clock_s"], formula_s = row["closed_form"]["wall_clock_s"];

@@ -124,7 +124,7 @@ class Transfer {
       if (flow.to == site) ++missing_[site];
       if (flow.from != site) continue;
       parts_.emplace_back(*this, flow);
-      tcp_.put(now_s, flow.from, flow.to, 0, flow.bytes, parts_.back());
+      tcp_.put(now_s, flow.from, flow.to, 0, flow.bytes, 1, parts_.back());
     }
   }
 

@@ -43,6 +43,28 @@ TEST_CASE("a link that limits each connection does so with windows, and several 
   CHECK(seconds(1e8, platform, options) == doctest::Approx(2).epsilon(0.1));
 }
 
+TEST_CASE("acknowledgements do not wait where a link limits each connection, whichever direction shares it") {
+  platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.025);
+  platform.shared_links = {{"there", 1.25e7}, {"back", 1.25e7}};
+  for (platforms::SharedLink& link : platform.shared_links) link.per_flow = true;
+  platform.share(0, 1, {0});
+  platform.share(1, 0, {1});
+  const double apart_s = seconds(1e8, platform, linux_options());
+  platform.share(1, 0, {0});
+  CHECK(seconds(1e8, platform, linux_options()) == doctest::Approx(apart_s).epsilon(1e-3));
+}
+
+TEST_CASE("a message that is too small to be divided takes as long over any number of connections") {
+  const platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.1);
+  sim::Options options = linux_options();
+  const double one_s = seconds(60000, platform, options);
+  for (const int streams : {8, 9, 16, 64}) {
+    CAPTURE(streams);
+    options.network.streams = streams;
+    CHECK(seconds(60000, platform, options) == doctest::Approx(one_s).epsilon(1e-2));
+  }
+}
+
 TEST_CASE("a trace limits a path that has no limit of its own") {
   platforms::Platform platform = platforms::uniform(2, 1.25e8, 1.25e8, 0.01);
   platform.changes = {rate_change(Link::path, 0, 1, 0, 1.25e6)};

@@ -85,6 +85,21 @@ void check_round(const costmodel::Scenario& scenario) {
 
 }  // namespace
 
+TEST_CASE("the modules of di_paco are made of whole layers, and of the norms before and after them") {
+  for (const int layers : {3, 4, 5, 6}) {
+    for (const int levels : {1, 2, 3}) {
+      CAPTURE(layers);
+      CAPTURE(levels);
+      costmodel::Scenario scenario =
+          tiny_scenario(*costmodel::find_method("di_paco"), costmodel::PlacementKind::fixed, false);
+      scenario.model.layers = layers;
+      scenario.strategy.module_levels = levels;
+      scenario.strategy.module_choices = 2;
+      check_round(scenario);
+    }
+  }
+}
+
 TEST_CASE("every payload of every method's first round is made of tensors that its senders hold") {
   for (const costmodel::Method& method : costmodel::methods()) {
     for (const auto placement : {costmodel::PlacementKind::fixed, costmodel::PlacementKind::random}) {

@@ -136,9 +136,12 @@ def _count(value: Any, what: str, least: int, most: int | None = None) -> int:
     return number
 
 
-def _model_json(model: Any, sequence_length: int) -> dict[str, Any]:
+def _model_json(model: Any, sequence_length: int, experts: str | Iterable[str] | None, active_experts: int | None) -> dict[str, Any]:
     if isinstance(model, torch.nn.Module):
-        document: Mapping[str, Any] = shape(model)
+        document: Mapping[str, Any] = shape(model, experts=experts, active_experts=active_experts)
+    elif experts is not None or active_experts is not None:
+        raise InputError("experts, active_experts: got them beside the shape of a model, which has them; expected them with a module only; for example "
+                         "model=model")
     elif isinstance(model, Mapping):
         document = model
     else:
@@ -151,7 +154,8 @@ def _model_json(model: Any, sequence_length: int) -> dict[str, Any]:
 
 
 def profile(step: Callable[..., Any], path: str | os.PathLike, *, model: Any, sequences: int, sequence_length: int,
-            local_experts: Iterable[int] | None = None, skip_token: bool = False, device: str | torch.device | None = None, dtype: str | None = None,
+            experts: str | Iterable[str] | None = None, active_experts: int | None = None, local_experts: Iterable[int] | None = None,
+            skip_token: bool = False, device: str | torch.device | None = None, dtype: str | None = None,
             warmup: int = 3, repeats: int = 20, time_budget_s: float = 60.0) -> list[Measured]:
     """Times `step` on this device and writes the step profile `path`; returns median and spread of each point.
 
@@ -159,7 +163,7 @@ def profile(step: Callable[..., Any], path: str | os.PathLike, *, model: Any, se
     that yields after the forward and after the backward pass, the three parts are timed; otherwise a third of a step counts as forward and
     the rest as backward. local_experts: numbers of experts that a site holds in each layer; `step` is then a function that takes such a
     number and returns the step of a model with so many experts. model: the shape of the whole model: a module, the file or the dict of
-    fomoe.torch.shape(). device: where the step runs (default: cuda if the model is a module there, otherwise cpu); on cuda the times are
+    fomoe.torch.shape(). experts, active_experts: of a module, as in fomoe.torch.shape(). device: where the step runs (default: cuda if the model is a module there, otherwise cpu); on cuda the times are
     those of the GPU. dtype: of the matrix products, fp32 or bf16 (default: that of the module's parameters). Raises InputError.
     """
     check_output("path", path, [model] if isinstance(model, (str, os.PathLike)) else [])
@@ -173,11 +177,11 @@ def profile(step: Callable[..., Any], path: str | os.PathLike, *, model: Any, se
     if repeats < FEWEST_STEPS or warmup < 0:
         raise InputError(f"repeats: got {repeats} after {warmup} steps of warm-up; expected at least {FEWEST_STEPS}; for example repeats=20")
     sequences, sequence_length = _count(sequences, "sequences", 1), _count(sequence_length, "sequence_length", 1)
-    described = _model_json(model, sequence_length)
-    experts = described.get("experts", 0)
-    all_held = [experts] if local_experts is None else [_count(held, "local_experts", 0, experts) for held in local_experts]
+    described = _model_json(model, sequence_length, experts, active_experts)
+    all_experts = described.get("experts", 0)
+    all_held = [all_experts] if local_experts is None else [_count(held, "local_experts", 0, all_experts) for held in local_experts]
     if not all_held:
-        raise InputError(f"local_experts: got an empty list; expected numbers of experts that a site may hold; for example local_experts=[{experts}]")
+        raise InputError(f"local_experts: got an empty list; expected numbers of experts that a site may hold; for example local_experts=[{all_experts}]")
     points, measured, whole = [], [], True
     for held in all_held:
         point, samples = _point(step if local_experts is None else step(held), at, warmup, repeats, time_budget_s)
