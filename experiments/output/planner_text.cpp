@@ -149,18 +149,20 @@ class PlannerText {
            (answer_.basis == Basis::unknown ? kRisks : "");
   }
 
+  static bool is_few(const Finalist& of) { return static_cast<double>(of.rounds()) < planner::kFewRounds; }
   /// The first row of a frontier, and by how much it exceeds the lowest value.
   std::string recommendation() {
     const Finalist& first = at(answer_.chosen.front());
     double lowest = first.value;
     for (const std::size_t i : answer_.chosen) lowest = std::min(lowest, at(i).value);
     const double above = first.value / lowest - 1;
-    const bool unknown = answer_.basis == Basis::unknown, few = first.rounds() < 20;
-    const char* rounds = !unknown ? "" : few ? "; no candidate has 20 rounds" : " with at least 20 rounds";
+    const bool unknown = answer_.basis == Basis::unknown;
+    const char* has = is_few(first) ? "; no candidate has" : " with at least";
     return fmt::format(
         "Recommended: {}, {}: {} of those at most {} (--slack) above the lowest{}{}.\n", name_of(first),
         amount(first), unknown ? "it takes the least risk" : "the best perplexity",
-        human_percent(plan_.options.slack), rounds,
+        human_percent(plan_.options.slack),
+        unknown ? fmt::format("{} {:g} rounds", has, planner::kFewRounds) : "",
         above > planner::kTie ? "; the lowest in the table is " + human_percent(above / (1 + above)) + " less"
                               : "");
   }
@@ -178,9 +180,8 @@ class PlannerText {
 
   /// The number of rounds, marked if there are so few that nobody has shown what they do to quality.
   std::string rounds_text(const Finalist& finalist) {
-    const bool few = static_cast<double>(finalist.rounds()) < planner::kFewRounds;
-    any_few_ = any_few_ || few;
-    return std::to_string(finalist.rounds()) + (few ? "*" : " ");
+    any_few_ = any_few_ || is_few(finalist);
+    return std::to_string(finalist.rounds()) + (is_few(finalist) ? "*" : " ");
   }
 
   /// O_e/M, marked if a site holds fewer experts of a layer than a token uses.
