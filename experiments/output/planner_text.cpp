@@ -155,7 +155,6 @@ class PlannerText {
     const Finalist& first = at(answer_.chosen.front());
     double lowest = first.value;
     for (const std::size_t i : answer_.chosen) lowest = std::min(lowest, at(i).value);
-    const double above = first.value / lowest - 1;
     const bool unknown = answer_.basis == Basis::unknown;
     const char* has = is_few(first) ? "; no candidate has" : " with at least";
     return fmt::format(
@@ -163,8 +162,9 @@ class PlannerText {
         amount(first), unknown ? "it takes the least risk" : "the best perplexity",
         human_percent(plan_.options.slack),
         unknown ? fmt::format("{} {:g} rounds", has, planner::kFewRounds) : "",
-        above > planner::kTie ? "; the lowest in the table is " + human_percent(above / (1 + above)) + " less"
-                              : "");
+        first.value > lowest * (1 + planner::kTie)
+            ? "; the lowest in the table is " + human_percent(1 - lowest / first.value) + " less"
+            : "");
   }
 
   Row titles() {
