@@ -155,16 +155,14 @@ class PlannerText {
     const Finalist& first = at(answer_.chosen.front());
     double lowest = first.value;
     for (const std::size_t i : answer_.chosen) lowest = std::min(lowest, at(i).value);
-    const bool unknown = answer_.basis == Basis::unknown;
+    const bool unknown = answer_.basis == Basis::unknown, less = first.value > lowest * (1 + planner::kTie);
     const char* has = is_few(first) ? "; no candidate has" : " with at least";
     return fmt::format(
         "Recommended: {}, {}: {} of those at most {} (--slack) above the lowest{}{}.\n", name_of(first),
         amount(first), unknown ? "it takes the least risk" : "the best perplexity",
         human_percent(plan_.options.slack),
         unknown ? fmt::format("{} {:g} rounds", has, planner::kFewRounds) : "",
-        first.value > lowest * (1 + planner::kTie)
-            ? "; the lowest in the table is " + human_percent(1 - lowest / first.value) + " less"
-            : "");
+        less ? "; the lowest in the table is " + human_percent(1 - lowest / first.value) + " less" : "");
   }
 
   Row titles() {
