@@ -111,8 +111,9 @@ def flops_per_token(s, accounting="mechanism", site=0):
 def activations(s):
     """Returns the bytes that a site's forward pass keeps (Korthikanti et al. 2022), without masks and matrices of scores."""
     pipeline, stages = s.method == "pipeline_wan", s.sites // s.stage_sites if s.method == "pipeline_wan" else 1
-    # Each GPU has a micro-batch of its own; in a pipeline, the GPUs of a site share one.
-    sequences = -(-(s.batch // s.stage_sites) // s.micro_batches) / s.gpus if pipeline else s.compute.get("micro_batch_sequences", 0)
+    # Each GPU has a micro-batch of its own, at most its part of the batch; in a pipeline, the GPUs of a site share one.
+    of_gpu = math.ceil(s.batch / ((1 if s.method == "centralised" else s.sites) * s.gpus))
+    sequences = -(-(s.batch // s.stage_sites) // s.micro_batches) / s.gpus if pipeline else min(s.compute.get("micro_batch_sequences", 0), of_gpu)
     tokens = math.ceil(sequences) * s.sequence
     experts = s.active * s.local_experts / s.experts if s.skip else min(s.active, s.local_experts)
     # fomoe-train keeps the up-projections. Experts at other sites get copies of tokens, and all is kept for each copy.
