@@ -65,3 +65,13 @@ TEST_CASE("an input error says the key, what it got, what it wants and an exampl
   CHECK(std::string(error.what()) ==
         "strategy.local_steps: got 0; expected at least 1; for example local_steps = 32");
 }
+
+TEST_CASE("the connections of a site are those of what it sends to a store, and not of what it gets") {
+  Platform platform = uniform(2, 1e9, 1e9, 0.01);
+  platform.store = Store{};
+  platform.sites[1].streams = 8;
+  const Platform with_store = with_store_as_site(platform);
+  CHECK(with_store.path(1, 2).streams == 8);
+  CHECK(with_store.path(2, 1).streams == 0);
+  CHECK(with_store.path(0, 2).streams == 0);
+}

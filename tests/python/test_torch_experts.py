@@ -1,5 +1,7 @@
 """Tests how fomoe.torch keeps a model with all experts from using those that its site does not hold, in one process."""
 
+import json
+
 import fomoe
 import pytest
 from torch_sites import scenario
@@ -89,3 +91,15 @@ def test_with_skip_token_absent_experts_are_zeros_and_may_have_no_biases():
     assert not up[:2].any()
     with pytest.raises(fomoe.InputError, match="experts: got layers.0.experts.up_bias, a bias, with skip-token"):
         held_by_first_site(Model(bias=True), skip_token=True)
+
+
+def test_the_profile_of_a_module_is_of_the_model_that_shape_describes(tmp_path):
+    model = Model()
+    shape = fomoe.torch.shape(model, tmp_path / "shape.json", active_experts=2)
+    fomoe.torch.profile(lambda: sum(p.float().sum() for p in model.parameters()), tmp_path / "p.json", model=model, sequences=2, sequence_length=8,
+                        active_experts=2, dtype="fp32", repeats=3, warmup=0)
+    profiled = json.loads((tmp_path / "p.json").read_text())["model"]
+    assert profiled["active_experts"] == 2
+    assert {**profiled, "sequence_length": 0} == {**shape.get("model", shape), "sequence_length": 0}
+    with pytest.raises(fomoe.InputError, match="active_experts"):
+        fomoe.torch.profile(lambda: None, tmp_path / "q.json", model=shape, sequences=2, sequence_length=8, active_experts=2, dtype="fp32")

@@ -327,6 +327,8 @@ TEST_CASE("a wrong shape file: the message has the key, its value and the expect
   CHECK(complaint_about("dense_layers", 5).find("got 5; expected at most layers = 4") != std::string::npos);
   CHECK(complaint_about("kv_heads", 3).find("got 3; expected a divisor of heads = 2") != std::string::npos);
   CHECK(complaint_about("d_model", 0).find("model.d_model: got 0") != std::string::npos);
+  CHECK(complaint_about("window_layers", 5).find("window_layers: got 5; expected at most layers = 4") !=
+        std::string::npos);
   CHECK(complaint_about("heads", 0).find("model.heads: got 0") != std::string::npos);
   CHECK(complaint_about("vocabulary", 1e9).find("at most 100000000") != std::string::npos);
   CHECK(complaint_about("d_model", 100'000'000).find("expected at most 1e16 parameters") !=
