@@ -95,9 +95,10 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const SiteModel& model
   const double of_replica = replica_sequences(model, load);
   const auto fits = [&](std::int64_t sequences) {
     SiteLoad with = load;
-    with.gradient_bytes =
-        of_replica > static_cast<double>(sequences) ? model.gradient_bytes : model.gradient_bytes_of_one_pass;
-    const MemoryBytes memory = memory_per_gpu(model, with, static_cast<double>(sequences));
+    SiteModel at = model;
+    at.micro_batch_sequences = static_cast<double>(sequences);
+    with.gradient_bytes = gradient_bytes(at, of_replica);
+    const MemoryBytes memory = memory_per_gpu(model, with, at.micro_batch_sequences);
     return need_of(model, with, memory).needed <= model.gpus.gpu_memory_bytes;
   };
   // Memory grows with the micro-batch, but where one more sequence divides the logits into more chunks: then

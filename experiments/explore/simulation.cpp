@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 constexpr int kMostSites = 16;  // a larger matrix is not readable
 
 Json matrix_of(const costmodel::Scenario& scenario, const sim::SimulatedRun& run) {
-  const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
+  const platforms::Platform platform =
+      costmodel::platform_of_connections(scenario.platform, scenario.network);
   const costmodel::Timeline& timeline = run.timeline;
   const int shown = std::min(platform.size(), kMostSites);
   const auto count = static_cast<std::size_t>(shown);

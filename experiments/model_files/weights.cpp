@@ -42,8 +42,9 @@ struct Counted {
   std::map<std::pair<std::string, std::int64_t>, LayerExperts> experts;         // by stack and layer
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> router_columns;  // for fused matrices
   std::int64_t vocabulary = 0, d_model = 0;
+  bool has_head = false;                                  // a tensor that is an unembedding by its name
   std::set<std::pair<std::int64_t, std::int64_t>> heads;  // shapes of matrices that may be unembeddings
-  [[nodiscard]] bool untied() const { return heads.contains({vocabulary, d_model}); }
+  [[nodiscard]] bool untied() const { return has_head || heads.contains({vocabulary, d_model}); }
   std::vector<std::string> left_out;
   std::size_t tensors = 0, files = 0;
   /// By stack and layer: the parts that project queries, and those that have a state of fixed size.
@@ -85,8 +86,10 @@ void note_tables(const TensorHeader& tensor, Counted& counted) {
     counted.vocabulary = tensor.shape[0];
     counted.d_model = tensor.shape[1];
   }
-  for (const char* head : {"lm_head.weight", "embed_out.weight", "output.weight", "output_layer.weight",
-                           "unembed.weight", "head.weight", "ff_out.weight"})
+  counted.has_head = counted.has_head || tensor.name == "output.weight" ||
+                     tensor.name.ends_with("lm_head.weight") || tensor.name.ends_with("embed_out.weight");
+  for (const char* head :
+       {"output.weight", "output_layer.weight", "unembed.weight", "head.weight", "ff_out.weight"})
     if (tensor.name.ends_with(head)) counted.heads.insert({tensor.shape[0], tensor.shape[1]});
 }
 
@@ -310,8 +313,9 @@ ModelShape guess(const Counted& counted, const std::string& folder, std::vector<
   shape.vocabulary = counted.vocabulary;
   shape.tied_embeddings = !counted.untied();
   notes.push_back({"unembedding of the model", Origin::assumed,
-                   counted.untied() ? "a matrix of its own, by the name of a tensor"
-                                    : "tied to the embedding: no tensor has the name of an unembedding"});
+                   counted.untied()
+                       ? "a matrix of its own, by the name of a tensor"
+                       : "tied to the embedding: no tensor has the name and the shape of an unembedding"});
   shape.dense_layers = shape.layers;
   if (!counted.experts.empty()) {
     shape.dense_layers = 0;

@@ -221,8 +221,10 @@ class Simulation {
   }
 
   [[nodiscard]] platforms::Platform platform() const {
-    const platforms::Platform effective = costmodel::platform_of_connections(
-        platforms::with_store_as_site(scenario_.platform), scenario_.network);
+    const platforms::Platform raw = platforms::with_store_as_site(scenario_.platform);
+    const platforms::Platform effective = windows()
+                                              ? costmodel::platform_of_connections(raw, scenario_.network)
+                                              : costmodel::effective_platform(raw, scenario_.network);
     return costmodel::platform_of(run_.plan, platforms::scaled_bandwidth(effective, rate_));
   }
 

@@ -244,13 +244,16 @@ TEST_CASE("rings of owners over unequal links are close to the simulation, and s
     scenario.strategy.placement =
         draws.below(2) == 0 ? costmodel::PlacementKind::fixed : costmodel::PlacementKind::random;
     scenario.strategy.reshuffle_rounds = 1000;
+    scenario.model.d_expert *= 32;  // most bytes are those of experts
     scenario.strategy.ring_order =
         draws.below(2) == 0 ? costmodel::RingOrder::best : costmodel::RingOrder::given;
-    scenario.platform = drawn_platform(draws, sites);
+    // Half of the time latencies decide, otherwise the rates of links.
+    const double scale = draws.below(2) == 0 ? 1 : 0.03;
+    scenario.platform = platforms::scaled_bandwidth(drawn_platform(draws, sites), scale);
     CHECK(costmodel::closed_form(scenario).notes.back().find("owners of experts") != std::string::npos);
     const double error = transfer_error(scenario);
-    CHECK(std::abs(error) < 0.25);
+    CHECK(std::abs(error) < 0.06);  // measured: at most 0.05
     sum += std::abs(error);
   }
-  CHECK(sum / kScenarios < 0.05);
+  CHECK(sum / kScenarios < 0.01);  // measured: 0.009
 }
